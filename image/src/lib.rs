@@ -1,0 +1,1 @@
+//! Builds the inspection image: vmlinuz and initrd.img, reproducibly.

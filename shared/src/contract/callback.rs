@@ -1,0 +1,115 @@
+//! Bodies of the agent's callbacks and their limits (contract section 2).
+
+use serde::{Deserialize, Serialize};
+
+/// Largest inspection report accepted, in bytes; more is answered 413.
+pub const MAX_INSPECTION_BODY: usize = 1 << 20;
+/// Largest user-data served by `/bootstrap`, in bytes.
+pub const MAX_BOOTSTRAP_BODY: usize = 1 << 20;
+/// Largest body read of `/provisioned`, `/provision-failed` and `/events`, in bytes.
+pub const MAX_SMALL_BODY: usize = 64 << 10;
+/// Prefix of every failure reason the agent reports; marks a run's failure as the run's own.
+pub const FAILURE_PREFIX: &str = "inspector reported deploy failure: ";
+/// Largest failure reason kept, in bytes, without the prefix.
+pub const MAX_REASON: usize = 256;
+
+/// Body of `POST /api/v1/provisioned`: advisory, never required.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provisioned {
+    /// Always `provisioned`.
+    pub status: String,
+}
+
+impl Default for Provisioned {
+    fn default() -> Self {
+        Self { status: "provisioned".to_owned() }
+    }
+}
+
+/// Body of `POST /api/v1/provision-failed`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProvisionFailed {
+    /// Why, for the operator: step, device or URL host, expected and got. Never a secret.
+    pub reason: String,
+}
+
+/// A reason from the wire, made safe to store and show: printable, trimmed, at most [`MAX_REASON`] bytes,
+/// prefixed with [`FAILURE_PREFIX`], never empty.
+pub fn sanitise_reason(reason: &str) -> String {
+    let printable: String =
+        reason.chars().filter(|c| !c.is_control() && *c != '\u{fffd}' && !is_invisible(*c)).collect();
+    let trimmed = printable.trim();
+    let text = if trimmed.is_empty() { "no details provided" } else { trimmed };
+    let cut = (0..=MAX_REASON.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{FAILURE_PREFIX}{}", &text[..cut])
+}
+
+/// Separators and format characters that print as nothing or turn text around on a terminal.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+        || (c.is_whitespace() && c != ' ')
+}
+
+/// Names of events, from the metal-stack vocabulary; an observation, never a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum EventName {
+    /// Firmware is loading the inspection image.
+    #[serde(rename = "PXE Booting")]
+    PxeBooting,
+    /// The agent is up and preparing drivers and network.
+    Preparing,
+    /// The agent is sending its report.
+    Registering,
+    /// The agent waits for its orders.
+    Waiting,
+    /// The image is being written.
+    Installing,
+    /// The machine leaves for the installed system.
+    #[serde(rename = "Booting New Kernel")]
+    BootingNewKernel,
+    /// The installed system reported.
+    #[serde(rename = "Phoned Home")]
+    PhonedHome,
+    /// A reboot somebody asked for.
+    #[serde(rename = "Planned Reboot")]
+    PlannedReboot,
+    /// Still there.
+    Alive,
+    /// The agent stopped by a fault.
+    Crashed,
+    /// A name this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Body of `POST /api/v1/events/{ns}/{host}` (Farrier's own; 404 from other controllers is tolerated).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// What happened.
+    pub event: EventName,
+    /// For people; never a secret.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The run this belongs to: the value of `farrier.run`, when the controller gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Step under way, such as `write`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// Bytes of the step done so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Bytes the step will take in all, when known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Current rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<u64>,
+}
+
+/// Body of every 202.
+pub const ACCEPTED_BODY: &str = r#"{"status":"accepted"}"#;
+/// Body of every 401, byte for byte, whatever the cause.
+pub const UNAUTHORIZED_BODY: &str = r#"{"error":"unauthorized"}"#;

@@ -1,0 +1,1 @@
+//! What crosses rooms: end to end in QEMU and OVMF, simulators, faults.
