@@ -1,0 +1,1 @@
+//! Describes the machine: the inspection report.

@@ -1,0 +1,1 @@
+//! Makes a bare kernel usable: mounts, console, drivers, watchdog, and the end.
