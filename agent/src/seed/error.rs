@@ -1,0 +1,8 @@
+//! errors
+/// Why the seed was not planted.
+#[derive(Debug, thiserror::Error)]
+pub enum SeedError {
+    /// x
+    #[error("x")]
+    X,
+}
