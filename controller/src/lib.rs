@@ -3,3 +3,4 @@
 pub mod clock;
 pub mod progress;
 pub mod store;
+pub mod tls;
