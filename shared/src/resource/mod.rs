@@ -9,12 +9,14 @@ pub mod host;
 pub mod machine;
 pub mod metadata;
 pub mod secret;
+pub mod validate;
 
 pub use condition::Condition;
 pub use host::{HostState, PhysicalHost, PhysicalHostSpec, PhysicalHostStatus};
 pub use machine::{Beskar7Machine, Beskar7MachineSpec, Beskar7MachineStatus, MachinePhase};
 pub use metadata::{ObjectMeta, ObjectReference};
 pub use secret::Secret;
+pub use validate::ValidationError;
 
 /// API version of PhysicalHost and Beskar7Machine.
 pub const API_VERSION: &str = "infrastructure.cluster.x-k8s.io/v1beta2";

@@ -1,0 +1,59 @@
+//! In which host states a handler records what the agent reported (contract section 2).
+//!
+//! Whatever is decided here, the agent is answered 202: an authenticated report is never an error to it.
+
+use super::host_view;
+use crate::resource::{HostState, PhysicalHost};
+
+/// What a handler does with an authenticated report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reception {
+    /// Record the signal, bound to the run; answer 202 once it is durable.
+    Record,
+    /// Answer 202, change nothing.
+    Ignore,
+    /// Remove a waiting signal of the same key, then answer 202: it would only be dropped later.
+    Clear,
+}
+
+/// An inspection report. Recorded on every claimed host: the reconciler weighs it.
+pub fn inspection(host: &PhysicalHost) -> Reception {
+    if host_view::is_claimed(host) && !host_view::run_failed(host) {
+        Reception::Record
+    } else {
+        Reception::Ignore
+    }
+}
+
+/// Success.
+pub fn provisioned(host: &PhysicalHost) -> Reception {
+    let taken = match host.status.state {
+        HostState::Deploying | HostState::Ready => true,
+        HostState::Inspecting => host_view::is_claimed(host),
+        HostState::Error => host_view::deploy_interrupted(host) || outran_request(host),
+        HostState::InUse => outran_request(host),
+        HostState::New | HostState::Available => false,
+    };
+    if taken { Reception::Record } else { Reception::Ignore }
+}
+
+/// Failure.
+pub fn provision_failed(host: &PhysicalHost) -> Reception {
+    match host.status.state {
+        HostState::Deploying => Reception::Record,
+        HostState::Inspecting if host_view::is_claimed(host) => Reception::Record,
+        HostState::Error if host_view::deploy_interrupted(host) || outran_request(host) => Reception::Record,
+        HostState::InUse if outran_request(host) => Reception::Record,
+        HostState::Error => Reception::Clear,
+        _ => Reception::Ignore,
+    }
+}
+
+/// Whether the agent is ahead of the host: its report is in although the host has not been told of the boot,
+/// because a BMC fault came between. What such an agent reports next must not be lost.
+fn outran_request(host: &PhysicalHost) -> bool {
+    host_view::is_claimed(host)
+        && !host_view::run_failed(host)
+        && host.status.run.is_some()
+        && host_view::report_in(&host.status)
+}

@@ -1,0 +1,67 @@
+//! What a host's fields mean: claimed, failed, interrupted, reported. Asked by every other part.
+
+use super::failure;
+use super::reasons;
+use crate::contract::name::{HostKey, Name};
+use crate::resource::condition::{self, Truth};
+use crate::resource::host::{InspectionPhase, PhysicalHostStatus};
+use crate::resource::{API_VERSION, Beskar7Machine, HostState, PhysicalHost, Resource as _};
+
+/// Annotation of a finalizer-like hold: the host object is not removed before its reconciler has seen it.
+pub const HOST_FINALIZER: &str = "physicalhost.infrastructure.cluster.x-k8s.io";
+
+/// Whether anybody has claimed the host.
+pub fn is_claimed(host: &PhysicalHost) -> bool {
+    host.spec.consumer_ref.is_some()
+}
+
+/// Name of the machine that has claimed the host, when the reference resolves: a machine of this API in the
+/// host's own namespace.
+pub fn consumer(host: &PhysicalHost) -> Option<Name> {
+    let reference = host.spec.consumer_ref.as_ref()?;
+    let own = host.metadata.namespace.as_str();
+    let resolves = reference.kind == Beskar7Machine::KIND
+        && reference.api_version == API_VERSION
+        && (reference.namespace.is_empty() || reference.namespace == own);
+    resolves.then(|| reference.name.parse().ok()).flatten()
+}
+
+/// Namespace and name of that machine.
+pub fn consumer_key(host: &PhysicalHost) -> Option<HostKey> {
+    Some(HostKey::new(host.metadata.namespace.clone(), consumer(host)?))
+}
+
+/// Whether `machine` is the one that has claimed the host. A reference that names another incarnation of the
+/// machine still counts, since identities change when objects move between clusters.
+pub fn is_claimed_by(host: &PhysicalHost, machine: &Beskar7Machine) -> bool {
+    consumer_key(host).is_some_and(|key| key == machine.metadata.key())
+}
+
+/// Whether the host's run has failed: an `Error` that only release ends.
+pub fn run_failed(host: &PhysicalHost) -> bool {
+    is_claimed(host)
+        && host.status.state == HostState::Error
+        && failure::is_run_failure(&host.status.error_message)
+}
+
+/// Whether a BMC fault put a deploying host into `Error`, as old releases did; its agent may yet report.
+pub fn deploy_interrupted(host: &PhysicalHost) -> bool {
+    is_claimed(host)
+        && host.status.state == HostState::Error
+        && host.status.deploying_timestamp.is_some()
+        && !run_failed(host)
+}
+
+/// Whether the report is in: taken into status, not merely waiting.
+pub fn report_in(status: &PhysicalHostStatus) -> bool {
+    status.inspection_phase == Some(InspectionPhase::Complete)
+        || condition::get(&status.conditions, reasons::HOST_INSPECTED)
+            .is_some_and(|c| c.status == Truth::True)
+}
+
+/// Whether a BMC fault leaves the host's state alone: a run is under way, done, or failed by itself.
+pub fn in_provisioning_substate(host: &PhysicalHost) -> bool {
+    is_claimed(host)
+        && (matches!(host.status.state, HostState::Inspecting | HostState::Deploying | HostState::Ready)
+            || run_failed(host))
+}

@@ -1,0 +1,52 @@
+//! A machine that is being deleted: its host is let go, then it goes.
+
+use super::history::HistoryEntry;
+use super::machine::{
+    DELETE_FOR_MOVE, FORCE_RELEASE, MACHINE_FINALIZER, MachineDecision, MachineEffect, MachineFacts,
+    PowerAction,
+};
+use super::machine_status::Draft;
+use crate::resource::HostState;
+
+/// Decides the pass. Nothing about the BMC holds a release up: an operator must be able to get rid of a
+/// machine whose server is broken.
+pub(super) fn decide(facts: &MachineFacts<'_>, draft: Draft) -> MachineDecision {
+    let metadata = &facts.machine.metadata;
+    let timings = facts.clock.timings;
+    let mut effects = Vec::new();
+    let moved = metadata.annotations.contains_key(DELETE_FOR_MOVE);
+    if let Some(host) = facts.host().filter(|_| !moved) {
+        let key = host.metadata.key();
+        let forced = metadata.annotations.get(FORCE_RELEASE).is_some_and(|v| v == "true");
+        if !forced {
+            effects.push(MachineEffect::ClearBootOverride(key.clone()));
+            effects.push(MachineEffect::Power { host: key.clone(), action: power_off(host.status.state) });
+        }
+        effects.push(MachineEffect::Release(key.clone()));
+        effects.push(MachineEffect::Record {
+            host: key,
+            entry: HistoryEntry {
+                at: facts.clock.now,
+                actor: "machine".to_owned(),
+                event: if forced { "ForceReleased" } else { "Released" }.to_owned(),
+                from: host.status.state.as_str().to_owned(),
+                to: host.status.state.as_str().to_owned(),
+                reason: format!("machine {} is deleted", metadata.name),
+                run: host.status.run.clone(),
+            },
+        });
+    }
+    if metadata.finalizers.iter().any(|f| f == MACHINE_FINALIZER) {
+        effects.push(MachineEffect::RemoveFinalizer);
+    }
+    let untouched = draft.untouched(timings.healthy);
+    MachineDecision { effects, ..untouched }
+}
+
+/// The inspection image does not listen to a polite request; an installed system does.
+fn power_off(state: HostState) -> PowerAction {
+    match state {
+        HostState::Inspecting | HostState::Deploying | HostState::Error => PowerAction::ForceOff,
+        _ => PowerAction::GracefulShutdown,
+    }
+}
