@@ -1,1 +1,194 @@
-//! The order of a run.
+//! The order of a run, top to bottom: [`attempt`]. Around it, what makes every end of it known: [`pid1`].
+
+mod contact;
+mod options;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use farrier_shared::contract::callback::EventName;
+use farrier_shared::contract::cmdline::BootParams;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::callback::Policy;
+use crate::deploy::{self, ImageClient, Progress};
+use crate::disk::{self, Disk, DiskError, KernelTarget, Target};
+use crate::facts::{self, Facts};
+use crate::init::drivers::{self, Named};
+use crate::init::{self, Ending, Init};
+use crate::net::{self, Wanted};
+use crate::seed::{CosOem, Seed};
+
+pub use contact::Contact;
+pub use options::{Options, OptionsError};
+
+/// A tmpfs for mount points and private device nodes.
+const WORK: &str = "/run";
+/// How often a run that only waits says that it does.
+const WAITING_PERIOD: Duration = Duration::from_secs(30);
+
+/// A run that ended without an installed system.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{step}: {cause}")]
+pub struct Failure {
+    /// What was being done.
+    pub step: &'static str,
+    /// Why it failed; no secrets.
+    pub cause: String,
+}
+
+impl Failure {
+    fn new(step: &'static str, cause: impl ToString) -> Self {
+        Self { step, cause: cause.to_string() }
+    }
+
+    /// A closure for `map_err`.
+    fn at<E: ToString>(step: &'static str) -> impl FnOnce(E) -> Self {
+        move |cause| Self::new(step, cause)
+    }
+}
+
+/// One run, from drivers to the controller's word that it knows of the installed system.
+///
+/// # Errors
+/// The first step that failed. Once the network is up, `contact` can tell the controller of it.
+pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result<(), Failure> {
+    let params = BootParams::parse(&cmdline).map_err(Failure::at("command line"))?;
+    let options = Options::parse(&params.extra).map_err(Failure::at("command line"));
+
+    load_drivers(&root, &params).await?;
+    let network =
+        net::bring_up(&root, &Wanted::from_params(&params)).await.map_err(Failure::at("network"))?;
+    let resolver = net::resolver(&network.config);
+    contact.open(&params, Arc::clone(&resolver), Policy::default()).map_err(Failure::at("controller"))?;
+    // What the command line asks in vain for is reported too, so it had to wait for the network.
+    let options = options?;
+
+    contact.event(EventName::Preparing, &format!("network is up on {}", network.config.interface));
+    let facts = look_around(&root).await?;
+    contact.event(EventName::Registering, "sending the report");
+    contact.report(&facts.report).await.map_err(Failure::at("report"))?;
+    choose(&facts.disks, &params, 0, &root)?;
+
+    let waiting = || contact.event(EventName::Waiting, "waiting for user-data");
+    let user_data = meanwhile(contact.bootstrap(), WAITING_PERIOD, waiting).await;
+    let user_data = user_data.map_err(Failure::at("bootstrap"))?;
+
+    contact.event(EventName::Installing, "looking at the image");
+    let images = ImageClient::new(resolver).map_err(|e| Failure::new("image", e.reason()))?;
+    let image = images.peek(&params.target).await.map_err(|e| Failure::new("image", e.reason()))?;
+    // Looked up anew: the wait may have been long, and only now is known how large a disk is needed.
+    let disks = look_around(&root).await?.disks;
+    let disk = choose(&disks, &params, image.required, &root)?;
+
+    let order = options.order(&params);
+    let roots = facts::roots(&root);
+    let seed: Arc<dyn Seed> =
+        Arc::new(CosOem::new(user_data, params.provider_id.clone(), roots.clone(), WORK.into()));
+    let target: Arc<dyn Target> = Arc::new(KernelTarget::new(disk, roots));
+    let progress = Arc::new(Progress::new());
+    let installing = deploy::install(&images, &order, target, seed, Arc::clone(&progress));
+    let outcome = contact.while_installing(Box::pin(installing), &progress).await;
+    let outcome = outcome.map_err(|e| Failure::new("deploy", e.reason()))?;
+    tracing::info!(written = outcome.written, read_back = outcome.read_back, "the system is installed");
+
+    contact.provisioned().await.map_err(Failure::at("provisioned"))
+}
+
+/// Does everything as PID 1, whatever happens.
+pub fn pid1() -> ! {
+    let init = init::start();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let succeeded = match runtime {
+        Ok(runtime) => runtime.block_on(told(&init)),
+        Err(error) => {
+            tracing::error!(%error, "no runtime");
+            false
+        }
+    };
+    let ending = if succeeded { Ending::Reboot } else { init.on_failure };
+    init::end(ending, !succeeded, &init.watchdog)
+}
+
+/// Runs an attempt and sees to it that the controller learns how it ended; whether it succeeded.
+async fn told(init: &Init) -> bool {
+    let contact = Contact::default();
+    match guarded(init, &contact).await {
+        Ok(()) => {
+            contact.event(EventName::BootingNewKernel, "restarting into the installed system");
+            contact.close().await;
+            true
+        }
+        Err(failure) => {
+            tracing::error!(step = failure.step, "the run failed: {}", failure.cause);
+            contact.event(EventName::Crashed, &failure.to_string());
+            contact.fail(&failure.to_string(), &init.journal.text()).await;
+            false
+        }
+    }
+}
+
+/// An attempt in a task of its own, so that a fault in it or a person's wish ends like any other failure.
+async fn guarded(init: &Init, contact: &Contact) -> Result<(), Failure> {
+    let run = Box::pin(attempt(init.cmdline.clone(), contact.clone(), "/".into()));
+    let mut run = tokio::spawn(run);
+    tokio::select! {
+        joined = &mut run => joined.unwrap_or_else(|_| {
+            Err(Failure::new("agent", "a fault in the agent; its place is on the machine's console"))
+        }),
+        name = stopped() => {
+            run.abort();
+            Err(Failure::new("agent", format!("stopped by {name}")))
+        }
+    }
+}
+
+/// Resolves when somebody at the console presses Ctrl-Alt-Del, or another process tells us to stop.
+async fn stopped() -> &'static str {
+    if let Err(errno) = nix::sys::reboot::set_cad_enabled(false) {
+        tracing::debug!(%errno, "Ctrl-Alt-Del stays with the kernel");
+    }
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => "Ctrl-Alt-Del",
+        _ = terminate.recv() => "SIGTERM",
+    }
+}
+
+async fn load_drivers(root: &Path, params: &BootParams) -> Result<(), Failure> {
+    let (root, named) = (root.to_owned(), Named { nic: params.bootif, disk: params.disk.clone() });
+    let work = move || drivers::bring_up(&root, &init::kernel_release(), &named);
+    tokio::task::spawn_blocking(work).await.map_err(Failure::at("drivers"))
+}
+
+async fn look_around(root: &Path) -> Result<Facts, Failure> {
+    let root = root.to_owned();
+    tokio::task::spawn_blocking(move || facts::collect(&root)).await.map_err(Failure::at("facts"))
+}
+
+fn choose(disks: &[Disk], params: &BootParams, required: u64, root: &Path) -> Result<Disk, Failure> {
+    let chosen: Result<Disk, DiskError> =
+        disk::choose(disks, params.disk.as_ref(), required, &facts::roots(root));
+    if let Ok(disk) = &chosen {
+        tracing::info!(disk = %disk.path.display(), size = disk.size, "target disk");
+    }
+    chosen.map_err(Failure::at("target disk"))
+}
+
+/// Awaits a future and calls `tick` at once and then every `period`.
+async fn meanwhile<T>(future: impl Future<Output = T>, period: Duration, tick: impl Fn()) -> T {
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    tokio::pin!(future);
+    loop {
+        tokio::select! {
+            result = &mut future => return result,
+            _ = ticks.tick() => tick(),
+        }
+    }
+}

@@ -1,1 +1,111 @@
 //! Describes the machine: the inspection report.
+//!
+//! Each collector reads below a root path and answers with what it found. One that fails leaves a note in the
+//! report, never a hole in the run: a machine that cannot be described can still be installed.
+
+mod cpu;
+mod disks;
+mod memory;
+mod nics;
+mod smbios;
+mod system;
+pub mod table;
+
+use std::fs;
+use std::path::Path;
+
+use farrier_shared::contract::InspectionReport;
+use serde_json::json;
+
+use crate::disk::{self, Disk, Roots};
+
+/// What was found, for the controller and for the steps to come.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The report.
+    pub report: InspectionReport,
+    /// Every block device, for the choice of the target.
+    pub disks: Vec<Disk>,
+}
+
+/// Where `/sys`, `/dev` and `/proc` are below a root.
+pub fn roots(root: &Path) -> Roots {
+    Roots { sys: root.join("sys"), dev: root.join("dev"), proc: root.join("proc") }
+}
+
+/// Looks at the machine whose `/sys` and `/proc` are below `root`.
+pub fn collect(root: &Path) -> Facts {
+    let mut notes: Vec<String> = Vec::new();
+    let tables = root.join("sys/firmware/dmi/tables");
+    let table = fs::read(tables.join("DMI")).unwrap_or_else(|error| {
+        notes.push(format!("SMBIOS table not read: {error}"));
+        Vec::new()
+    });
+    let smbios_version = fs::read(tables.join("smbios_entry_point")).ok().and_then(|e| smbios::version(&e));
+    let disks = disk::discover(&roots(root)).unwrap_or_else(|error| {
+        notes.push(format!("disks not listed: {error}"));
+        Vec::new()
+    });
+    // Addresses are this machine's, whatever the root.
+    let addresses = nics::current_addresses();
+    let system = system::system(&table, root);
+    let report = InspectionReport {
+        timestamp: None,
+        manufacturer: system.manufacturer,
+        model: system.model,
+        serial_number: system.serial,
+        boot_mode_detected: system::boot_mode(root).to_owned(),
+        firmware_version: system.firmware,
+        cpus: cpu::cpus(&table, root),
+        memory: memory::modules(&table, root),
+        disks: disks::disks(&disks),
+        nics: nics::nics(root, &addresses),
+        farrier: None,
+    };
+    let absent = [
+        (report.manufacturer.is_empty(), "manufacturer unknown"),
+        (report.cpus.is_empty(), "no processor found"),
+        (report.memory.is_empty(), "no memory module found"),
+        (report.disks.is_empty(), "no disk found"),
+        (report.nics.is_empty(), "no network interface found"),
+    ];
+    notes.extend(absent.into_iter().filter(|(is_absent, _)| *is_absent).map(|(_, note)| note.to_owned()));
+    let farrier = json!({
+        "agentVersion": env!("CARGO_PKG_VERSION"),
+        "kernel": crate::init::kernel_release(),
+        "smbiosVersion": smbios_version,
+        "firmwareVendor": system.firmware_vendor,
+        "firmwareDate": system.firmware_date,
+        "secureBoot": system::secure_boot(root),
+        "tpm": root.join("sys/class/tpm/tpm0").exists(),
+        "disks": disks::details(&disks),
+        "notes": notes,
+    });
+    Facts { report: InspectionReport { farrier: Some(farrier), ..report }, disks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_root_gives_an_empty_report_with_notes() {
+        let root = tempfile::tempdir().unwrap();
+        let facts = collect(root.path());
+        assert_eq!(facts.report.boot_mode_detected, "Legacy");
+        assert!(facts.disks.is_empty() && facts.report.cpus.is_empty());
+        let farrier = facts.report.farrier.unwrap();
+        let notes = farrier["notes"].as_array().unwrap();
+        assert!(notes.iter().any(|n| n.as_str().unwrap().starts_with("SMBIOS table not read")), "{notes:?}");
+        assert!(notes.iter().any(|n| n == "no disk found"), "{notes:?}");
+    }
+
+    #[test]
+    fn the_report_of_this_machine_is_accepted_by_the_contract() {
+        let facts = collect(Path::new("/"));
+        let text = serde_json::to_string(&facts.report).unwrap();
+        let back: InspectionReport = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, facts.report);
+        assert!(!back.cpus.is_empty(), "a machine that runs tests has a processor");
+    }
+}

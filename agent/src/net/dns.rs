@@ -25,7 +25,9 @@ const ATTEMPTS: usize = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum DnsError {
     /// The network named no server.
-    #[error("cannot resolve {name}: the network gave no name server; use an address in the URL or set option 6")]
+    #[error(
+        "cannot resolve {name}: the network gave no name server; use an address in the URL or set option 6"
+    )]
     NoServers {
         /// The name.
         name: String,
@@ -56,7 +58,8 @@ struct LeaseResolver {
 
 impl LeaseResolver {
     fn new(network: &NetworkConfig) -> Self {
-        let servers: Vec<IpAddr> = network.plan.dns.iter().take(MAX_SERVERS).copied().map(IpAddr::V4).collect();
+        let servers: Vec<IpAddr> =
+            network.plan.dns.iter().take(MAX_SERVERS).copied().map(IpAddr::V4).collect();
         let search = network.plan.search.iter().filter_map(|d| Name::from_str(d).ok()).collect();
         let text = servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let inner = if servers.is_empty() { None } else { build(&servers, search) };

@@ -33,7 +33,10 @@ impl Lease {
     /// Reads an OFFER or ACK; `None` when it names no usable address or no server.
     pub fn from_message(message: &Message) -> Option<Self> {
         let address = message.yiaddr();
-        if address.is_unspecified() || address.is_broadcast() || address.is_multicast() || address.is_loopback()
+        if address.is_unspecified()
+            || address.is_broadcast()
+            || address.is_multicast()
+            || address.is_loopback()
         {
             return None;
         }

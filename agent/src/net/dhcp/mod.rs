@@ -1,5 +1,10 @@
-//! A DHCP client: a pure state machine, and the packets it speaks.
+//! A DHCP client: a pure state machine ([`machine`]), the packets it speaks ([`wire`]), what it obtains
+//! ([`Lease`]), and the edge that runs it on an interface ([`client`]).
 
+pub mod client;
 mod lease;
+pub mod machine;
+mod message;
+pub mod wire;
 
 pub use lease::Lease;

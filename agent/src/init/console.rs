@@ -1,0 +1,181 @@
+//! The log: plain lines with the time since the kernel started, on every console a person may be watching.
+//!
+//! Each line goes to `/dev/console`; to the first serial port when that is not a console already, since boot
+//! scripts do not name one and BMCs forward it; at debug level to the kernel's log, where it outlives a crash
+//! in pstore; and to a bounded memory, which is sent to the controller when the run fails.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::termios::{BaudRate, SetArg, cfsetspeed, tcgetattr, tcsetattr};
+use nix::time::{ClockId, clock_gettime};
+use tracing::Level;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// How much of the log is kept, in bytes.
+const KEPT: usize = 256 << 10;
+const SERIAL: &str = "ttyS0";
+
+/// The end of the log, for the controller.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    lines: Arc<Mutex<VecDeque<u8>>>,
+}
+
+impl Journal {
+    /// What is kept, oldest first, beginning at the start of a line.
+    pub fn text(&self) -> Vec<u8> {
+        let kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.iter().copied().collect();
+        if bytes.len() < KEPT {
+            return bytes;
+        }
+        let start = bytes.iter().position(|b| *b == b'\n').map_or(0, |at| at + 1);
+        bytes[start..].to_vec()
+    }
+
+    fn append(&self, line: &[u8]) {
+        let mut kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(line);
+        let surplus = kept.len().saturating_sub(KEPT);
+        kept.drain(..surplus);
+    }
+}
+
+/// Starts logging as PID 1. With `debug`, our own debug messages too; other crates only ever warn, since their
+/// debug messages may hold headers and URLs.
+pub fn start(debug: bool) -> Journal {
+    let journal = Journal::default();
+    let console = Console { outputs: Arc::new(Mutex::new(open_outputs())), journal: journal.clone() };
+    let own = if debug { Level::DEBUG } else { Level::INFO };
+    let filter = Targets::new()
+        .with_target("farrier_agent", own)
+        .with_target("farrier_shared", own)
+        .with_default(LevelFilter::WARN);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_timer(Uptime)
+        .with_target(false)
+        .with_writer(console);
+    // A second call would be a fault of ours, and is no reason to stop.
+    let _ = tracing_subscriber::registry().with(layer).with(filter).try_init();
+    journal
+}
+
+/// Seconds since the kernel started, as in the kernel's own messages.
+struct Uptime;
+
+impl FormatTime for Uptime {
+    fn format_time(&self, w: &mut Writer<'_>) -> std::fmt::Result {
+        let now = clock_gettime(ClockId::CLOCK_BOOTTIME).map_err(|_| std::fmt::Error)?;
+        write!(w, "[{:>5}.{:03}]", now.tv_sec(), now.tv_nsec() / 1_000_000)
+    }
+}
+
+struct Outputs {
+    terminals: Vec<File>,
+    kernel: Option<File>,
+}
+
+fn open_outputs() -> Outputs {
+    let open = |path: &str| {
+        OpenOptions::new()
+            .write(true)
+            .custom_flags(nix::libc::O_NOCTTY | nix::libc::O_CLOEXEC)
+            .open(path)
+            .ok()
+    };
+    let mut terminals: Vec<File> = open("/dev/console").into_iter().collect();
+    let consoles = fs::read_to_string("/sys/class/tty/console/active").unwrap_or_default();
+    // Type 0 is a port without a chip behind it.
+    let is_real = fs::read_to_string(format!("/sys/class/tty/{SERIAL}/type")).is_ok_and(|t| t.trim() != "0");
+    if is_real && !consoles.split_whitespace().any(|c| c == SERIAL) {
+        let serial = open(&format!("/dev/{SERIAL}"));
+        if let Some(port) = &serial
+            && let Ok(mut settings) = tcgetattr(port)
+        {
+            // BMCs expect this speed; at the kernel's default of 9600 the log would slow the run.
+            let _ = cfsetspeed(&mut settings, BaudRate::B115200);
+            let _ = tcsetattr(port, SetArg::TCSANOW, &settings);
+        }
+        terminals.extend(serial);
+    }
+    Outputs { terminals, kernel: open("/dev/kmsg") }
+}
+
+#[derive(Clone)]
+struct Console {
+    outputs: Arc<Mutex<Outputs>>,
+    journal: Journal,
+}
+
+impl<'a> MakeWriter<'a> for Console {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+impl Write for Console {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.journal.append(line);
+        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        for terminal in &mut outputs.terminals {
+            // A terminal that went away must not stop the run.
+            let _ = terminal.write_all(&carriage_returns(line));
+        }
+        if let Some(kernel) = &mut outputs.kernel {
+            // Level 7: kept by the kernel, not shown a second time on the console.
+            let _ = kernel.write_all(&[b"<7>farrier: ", line].concat());
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Terminals may be in raw mode after firmware used them.
+fn carriage_returns(line: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(line.len() + 2);
+    for byte in line {
+        if *byte == b'\n' {
+            out.push(b'\r');
+        }
+        out.push(*byte);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_journal_keeps_the_end_and_whole_lines() {
+        let journal = Journal::default();
+        journal.append(b"first\n");
+        assert_eq!(journal.text(), b"first\n");
+        for n in 0..40_000 {
+            journal.append(format!("line {n}\n").as_bytes());
+        }
+        let text = String::from_utf8(journal.text()).unwrap();
+        assert!(text.len() <= KEPT && text.len() > KEPT - 32);
+        assert!(text.starts_with("line ") && text.ends_with("line 39999\n"));
+    }
+
+    #[test]
+    fn lines_end_for_raw_terminals_too() {
+        assert_eq!(carriage_returns(b"a\nb\n"), b"a\r\nb\r\n");
+    }
+}

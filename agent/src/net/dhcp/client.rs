@@ -1,0 +1,195 @@
+//! Runs the [`machine`](super::machine) on a real interface.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
+
+use dhcproto::v4::Message;
+use dhcproto::{Decodable as _, decoder::Decoder};
+use nix::sys::socket::{setsockopt, sockopt};
+use tokio::io::unix::AsyncFd;
+use tokio::time::Instant;
+
+use super::machine::{Action, Destination, Event, State, step};
+use super::{Lease, wire};
+use crate::net::links::Link;
+use crate::sys::packet;
+
+/// Why there is no lease.
+#[derive(Debug, thiserror::Error)]
+pub enum DhcpError {
+    /// No server offered anything.
+    #[error(
+        "no DHCP offer on {interface} within {patience:?}; check cable, VLAN and DHCP server, or give beskar7.ip"
+    )]
+    NoOffer {
+        /// The interface.
+        interface: String,
+        /// How long was waited.
+        patience: Duration,
+    },
+    /// Servers offered, and then did not acknowledge.
+    #[error("DHCP servers on {interface} offered an address and never acknowledged it within {patience:?}")]
+    NoAck {
+        /// The interface.
+        interface: String,
+        /// How long was waited.
+        patience: Duration,
+    },
+    /// The socket could not be opened.
+    #[error("no packet socket on {interface}: {source}; is af_packet built or loaded?")]
+    Socket {
+        /// The interface.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// Looks for a lease until there is one or patience is at an end.
+///
+/// # Errors
+/// See [`DhcpError`].
+pub async fn acquire(link: &Link, patience: Duration) -> Result<(Lease, Client), DhcpError> {
+    let mut client = Client::new(link, patience);
+    match client.next_change().await? {
+        Change::Bound(lease) => Ok((lease, client)),
+        Change::Lost | Change::GaveUp => {
+            let interface = link.name.clone();
+            Err(if client.state.offered {
+                DhcpError::NoAck { interface, patience }
+            } else {
+                DhcpError::NoOffer { interface, patience }
+            })
+        }
+    }
+}
+
+/// What became of the lease.
+#[derive(Debug)]
+pub enum Change {
+    /// Leased or extended.
+    Bound(Lease),
+    /// The address must go.
+    Lost,
+    /// There will be no lease.
+    GaveUp,
+}
+
+/// A client on one interface.
+#[derive(Debug)]
+pub struct Client {
+    link: Link,
+    state: State,
+    start: Instant,
+}
+
+impl Client {
+    fn new(link: &Link, patience: Duration) -> Self {
+        let seed = getrandom::u64().unwrap_or_else(|_| {
+            // Before the kernel's random numbers are ready, the address at least tells machines apart.
+            link.mac.as_bytes().iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte))
+        });
+        Self {
+            link: link.clone(),
+            state: State::new(link.mac, patience, seed, Duration::ZERO),
+            start: Instant::now(),
+        }
+    }
+
+    /// Runs until the lease changes. Between changes no socket is open.
+    ///
+    /// # Errors
+    /// When the socket cannot be opened.
+    pub async fn next_change(&mut self) -> Result<Change, DhcpError> {
+        if self.state.deadline == Duration::MAX {
+            std::future::pending::<()>().await;
+        }
+        // A bound client only waits; it needs no socket until its deadline.
+        if self.state.lease().is_some() {
+            tokio::time::sleep_until(self.start + self.state.deadline).await;
+        }
+        let socket = Socket::open(&self.link)
+            .map_err(|source| DhcpError::Socket { interface: self.link.name.clone(), source })?;
+        loop {
+            let due = self.start + self.state.deadline;
+            let event = tokio::select! {
+                () = tokio::time::sleep_until(due) => Event::Timeout,
+                message = socket.receive() => Event::Heard(message),
+            };
+            let (state, actions) = step(self.state.clone(), event, self.start.elapsed());
+            self.state = state;
+            let mut change = None;
+            for action in actions {
+                match action {
+                    Action::Send { payload, to } => self.send(&socket, &payload, to),
+                    Action::Bound(lease) => change = Some(Change::Bound(lease)),
+                    Action::Lost => change = Some(Change::Lost),
+                    Action::GiveUp => change = Some(Change::GaveUp),
+                }
+            }
+            if let Some(change) = change {
+                return Ok(change);
+            }
+        }
+    }
+
+    /// Sends, or says why not; the machine sends again by itself.
+    fn send(&self, socket: &Socket, payload: &[u8], to: Destination) {
+        let sent = match (to, self.state.lease()) {
+            (Destination::Server(server), Some(lease)) => {
+                unicast(&self.link.name, lease.plan.address, server, payload)
+            }
+            _ => socket.broadcast(payload),
+        };
+        if let Err(error) = sent {
+            tracing::debug!(interface = %self.link.name, %error, "DHCP message not sent");
+        }
+    }
+}
+
+/// Through the kernel's stack, so that a server behind a router is reached.
+fn unicast(interface: &str, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> io::Result<()> {
+    let socket = UdpSocket::bind((from, wire::CLIENT_PORT))?;
+    setsockopt(&socket, sockopt::BindToDevice, &interface.into())?;
+    socket.send_to(payload, (to, wire::SERVER_PORT)).map(|_| ())
+}
+
+struct Socket {
+    fd: AsyncFd<OwnedFd>,
+    index: u32,
+}
+
+impl Socket {
+    fn open(link: &Link) -> io::Result<Self> {
+        Ok(Self { fd: packet::dhcp_socket(link.index)?, index: link.index })
+    }
+
+    fn broadcast(&self, payload: &[u8]) -> io::Result<()> {
+        let packet = wire::broadcast(payload).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        packet::send_broadcast(self.fd.get_ref(), self.index, &packet)
+    }
+
+    /// The next message that can be read as DHCP. Never fails: a link that goes down comes up again or the
+    /// deadline passes.
+    async fn receive(&self) -> Box<Message> {
+        let mut buffer = vec![0_u8; 2048];
+        loop {
+            let Ok(mut ready) = self.fd.readable().await else { return std::future::pending().await };
+            let read = ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref().as_fd(), &mut buffer)?));
+            match read {
+                Ok(Ok(len)) => {
+                    let message = wire::payload(&buffer[..len.min(buffer.len())])
+                        .and_then(|bytes| Message::decode(&mut Decoder::new(bytes)).ok());
+                    if let Some(message) = message {
+                        return Box::new(message);
+                    }
+                }
+                // ENETDOWN is told once per change of the link; a short wait keeps a flapping one cheap.
+                Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(100)).await,
+                Err(_would_block) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The machine's network interfaces, and which of them to use.
+
+use std::fs;
+use std::path::Path;
+
+use farrier_shared::contract::MacAddress;
+
+/// A physical network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Kernel name, such as `eth0`.
+    pub name: String,
+    /// Interface index.
+    pub index: u32,
+    /// Address on the wire.
+    pub mac: MacAddress,
+}
+
+/// Every Ethernet interface with hardware behind it, by index: the order drivers found them in.
+///
+/// Bonds, bridges, tunnels and the loopback have no `device` link and are left out, as are interfaces that are
+/// not Ethernet and ports without an address.
+pub fn physical(root: &Path) -> Vec<Link> {
+    let Ok(entries) = fs::read_dir(root.join("sys/class/net")) else { return Vec::new() };
+    let mut links: Vec<Link> = entries
+        .filter_map(|entry| {
+            let dir = entry.ok()?.path();
+            let read = |file: &str| fs::read_to_string(dir.join(file)).ok().map(|t| t.trim().to_owned());
+            if !dir.join("device").exists() || read("type").is_some_and(|t| t != "1") {
+                return None;
+            }
+            let mac: MacAddress = read("address")?.parse().ok()?;
+            Some(Link {
+                name: dir.file_name()?.to_str()?.to_owned(),
+                index: read("ifindex")?.parse().ok()?,
+                mac,
+            })
+        })
+        .filter(|link| link.mac.as_bytes() != [0; 6])
+        .collect();
+    links.sort_by_key(|link| link.index);
+    links
+}
+
+/// Whether a cable is in and the other side is up; `false` too while the interface is down.
+pub fn has_carrier(root: &Path, name: &str) -> bool {
+    fs::read_to_string(root.join("sys/class/net").join(name).join("carrier"))
+        .is_ok_and(|text| text.trim() == "1")
+}
+
+/// Which interface to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// This one.
+    One(Link),
+    /// Any of these: whichever leads to the controller.
+    Race(Vec<Link>),
+}
+
+/// Why no interface can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// There is none.
+    #[error("no network interface: no driver of the inspection image fits this machine's adapters")]
+    None,
+    /// The one the firmware booted from is not there.
+    #[error(
+        "the boot interface {wanted} is not among {found}; its driver may be missing from the inspection image"
+    )]
+    NoBootInterface {
+        /// The address of `BOOTIF`.
+        wanted: MacAddress,
+        /// What there is.
+        found: String,
+    },
+    /// A static address needs one interface to put it on.
+    #[error("beskar7.ip is given and there are {count} interfaces; add BOOTIF to say which")]
+    AmbiguousStatic {
+        /// How many.
+        count: usize,
+    },
+}
+
+/// Chooses: the boot interface when it is known, the only one when there is one, else a race.
+///
+/// # Errors
+/// See [`LinkError`].
+pub fn choose(links: &[Link], boot: Option<MacAddress>, is_static: bool) -> Result<Choice, LinkError> {
+    if let Some(wanted) = boot {
+        return links.iter().find(|l| l.mac == wanted).cloned().map(Choice::One).ok_or_else(|| {
+            let names: Vec<_> = links.iter().map(|l| format!("{} {}", l.name, l.mac)).collect();
+            let found = if names.is_empty() { "no interfaces".to_owned() } else { names.join(", ") };
+            LinkError::NoBootInterface { wanted, found }
+        });
+    }
+    match links {
+        [] => Err(LinkError::None),
+        [only] => Ok(Choice::One(only.clone())),
+        several if is_static => Err(LinkError::AmbiguousStatic { count: several.len() }),
+        several => Ok(Choice::Race(several.to_vec())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(index: u32) -> Link {
+        let last = u8::try_from(index).unwrap();
+        Link { name: format!("eth{index}"), index, mac: MacAddress::from_bytes([2, 0, 0, 0, 0, last]) }
+    }
+
+    #[test]
+    fn the_choice_follows_boot_interface_then_count() {
+        let two = [link(1), link(2)];
+        let boot = Some(two[1].mac);
+        assert_eq!(choose(&two, boot, false), Ok(Choice::One(link(2))));
+        assert_eq!(choose(&two, boot, true), Ok(Choice::One(link(2))));
+        assert_eq!(choose(&two[..1], None, true), Ok(Choice::One(link(1))));
+        assert_eq!(choose(&two, None, false), Ok(Choice::Race(two.to_vec())));
+        assert_eq!(choose(&two, None, true), Err(LinkError::AmbiguousStatic { count: 2 }));
+        assert_eq!(choose(&[], None, false), Err(LinkError::None));
+    }
+
+    #[test]
+    fn a_boot_interface_that_is_not_there_is_an_error_and_never_another_one() {
+        let error = choose(&[link(1)], Some(link(9).mac), false).unwrap_err().to_string();
+        assert!(error.contains("02:00:00:00:00:09") && error.contains("eth1 02:00:00:00:00:01"), "{error}");
+    }
+
+    #[test]
+    fn only_ethernet_with_hardware_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let make = |name: &str, index: u32, mac: &str, kind: &str, device: bool| {
+            let dir = root.path().join("sys/class/net").join(name);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("address"), format!("{mac}\n")).unwrap();
+            fs::write(dir.join("ifindex"), format!("{index}\n")).unwrap();
+            fs::write(dir.join("type"), format!("{kind}\n")).unwrap();
+            if device {
+                fs::create_dir(dir.join("device")).unwrap();
+            }
+        };
+        make("lo", 1, "00:00:00:00:00:00", "772", false);
+        make("eth1", 3, "02:00:00:00:00:03", "1", true);
+        make("eth0", 2, "02:00:00:00:00:02", "1", true);
+        make("bond0", 4, "02:00:00:00:00:02", "1", false);
+        make("ib0", 5, "80:00:00:00:00:02", "32", true);
+        make("ghost", 6, "00:00:00:00:00:00", "1", true);
+        let names: Vec<_> = physical(root.path()).into_iter().map(|l| l.name).collect();
+        assert_eq!(names, ["eth0", "eth1"]);
+    }
+}

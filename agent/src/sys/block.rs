@@ -1,0 +1,58 @@
+//! Requests to block devices.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _};
+
+/// The requests as the kernel numbers them (`linux/fs.h`).
+mod raw {
+    nix::ioctl_none!(blkrrpart, 0x12, 95);
+    nix::ioctl_none!(blkflsbuf, 0x12, 97);
+    nix::ioctl_read_bad!(blksszget, nix::request_code_none!(0x12, 104), nix::libc::c_int);
+    nix::ioctl_read!(blkgetsize64, 0x12, 114, u64);
+}
+
+/// Has the kernel read the partition table again.
+///
+/// # Errors
+/// `EBUSY` while a partition is in use, `EINVAL` where the driver knows no partitions.
+#[expect(unsafe_code, reason = "an ioctl no crate wraps")]
+pub fn reread_partitions(device: impl AsFd) -> io::Result<()> {
+    // SAFETY: the request takes no argument and touches no memory of ours; the descriptor is open while borrowed.
+    unsafe { raw::blkrrpart(device.as_fd().as_raw_fd()) }?;
+    Ok(())
+}
+
+/// Writes back and then forgets what the page cache holds of the device, so that reads come from the medium.
+///
+/// # Errors
+/// When the descriptor is no block device, or writing back fails.
+#[expect(unsafe_code, reason = "an ioctl no crate wraps")]
+pub fn flush_cache(device: impl AsFd) -> io::Result<()> {
+    // SAFETY: the request takes no argument and touches no memory of ours; the descriptor is open while borrowed.
+    unsafe { raw::blkflsbuf(device.as_fd().as_raw_fd()) }?;
+    Ok(())
+}
+
+/// Size in bytes.
+///
+/// # Errors
+/// When the descriptor is no block device.
+#[expect(unsafe_code, reason = "an ioctl no crate wraps")]
+pub fn size(device: impl AsFd) -> io::Result<u64> {
+    let mut size = 0;
+    // SAFETY: the request writes one u64, and `size` is one that outlives the call.
+    unsafe { raw::blkgetsize64(device.as_fd().as_raw_fd(), &raw mut size) }?;
+    Ok(size)
+}
+
+/// Logical sector size in bytes.
+///
+/// # Errors
+/// When the descriptor is no block device.
+#[expect(unsafe_code, reason = "an ioctl no crate wraps")]
+pub fn logical_sector(device: impl AsFd) -> io::Result<u32> {
+    let mut size = 0;
+    // SAFETY: the request writes one int, and `size` is one that outlives the call.
+    unsafe { raw::blksszget(device.as_fd().as_raw_fd(), &raw mut size) }?;
+    u32::try_from(size).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))
+}
