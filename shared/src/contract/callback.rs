@@ -45,10 +45,19 @@ pub fn sanitise_reason(reason: &str) -> String {
     format!("{FAILURE_PREFIX}{}", &text[..cut])
 }
 
-/// Separators and format characters that print as nothing or turn text around on a terminal.
+/// Separators, format and private characters: they print as nothing, as anything, or turn text around on a
+/// terminal.
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-        || (c.is_whitespace() && c != ' ')
+    let code = u32::from(c);
+    let nonchar = code & 0xfffe == 0xfffe || (0xfdd0..=0xfdef).contains(&code);
+    let format = matches!(
+        code,
+        0xad | 0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x8e2 | 0x180e | 0x200b..=0x200f | 0x2028..=0x202e
+            | 0x2060..=0x206f | 0xfeff | 0xfff9..=0xfffb | 0x110bd | 0x110cd | 0x13430..=0x1343f
+            | 0x1bca0..=0x1bca3 | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff
+    );
+    let private = matches!(code, 0xe000..=0xf8ff | 0xf0000..=0x10_ffff);
+    nonchar || format || private || (c.is_whitespace() && c != ' ')
 }
 
 /// Names of events, from the metal-stack vocabulary; an observation, never a command.

@@ -174,12 +174,23 @@ pub struct BootScript<'a> {
     pub efi: bool,
 }
 
-/// The rendered script is longer than firmware and kernel are sure to take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("boot script is {len} bytes, more than the {MAX_SCRIPT} allowed; shorten the CA bundle or the URLs")]
-pub struct ScriptTooLong {
-    /// Its length in bytes.
-    pub len: usize,
+/// Why no script can be rendered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// Longer than firmware and kernel are sure to take.
+    #[error(
+        "boot script is {len} bytes, more than the {MAX_SCRIPT} allowed; shorten the CA bundle or the URLs"
+    )]
+    TooLong {
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// An additive parameter would break out of its word.
+    #[error("boot parameter farrier.{key} holds white space, a quote or a control character")]
+    Unsafe {
+        /// The key, cut to a printable length.
+        key: String,
+    },
 }
 
 impl BootScript<'_> {
@@ -187,8 +198,8 @@ impl BootScript<'_> {
     /// [`efi`](Self::efi) is false.
     ///
     /// # Errors
-    /// When the script exceeds [`MAX_SCRIPT`].
-    pub fn render(&self) -> Result<String, ScriptTooLong> {
+    /// When the script exceeds [`MAX_SCRIPT`], or an additive parameter is not one plain word.
+    pub fn render(&self) -> Result<String, ScriptError> {
         let image = self.inspection_image;
         let mut script = format!(
             "#!ipxe\nkernel {image}/vmlinuz beskar7.api={api} beskar7.namespace={ns} beskar7.host={name} \
@@ -214,12 +225,16 @@ impl BootScript<'_> {
             let _ = write!(script, " BOOTIF={}", mac.to_bootif());
         }
         for (key, value) in self.extra {
+            let unsafe_char = |c: char| c.is_whitespace() || c.is_control() || c == '"';
+            if key.contains(unsafe_char) || key.contains('=') || value.contains(unsafe_char) {
+                return Err(ScriptError::Unsafe { key: key.escape_debug().take(64).collect() });
+            }
             let _ = write!(script, " farrier.{key}={value}");
         }
         if self.efi {
             script.push_str(" initrd=initrd.img");
         }
         let _ = write!(script, "\ninitrd {image}/initrd.img\nboot\n");
-        if script.len() > MAX_SCRIPT { Err(ScriptTooLong { len: script.len() }) } else { Ok(script) }
+        if script.len() > MAX_SCRIPT { Err(ScriptError::TooLong { len: script.len() }) } else { Ok(script) }
     }
 }

@@ -1,9 +1,9 @@
 //! The inspection report (contract section 4): what the agent found in the machine.
 //!
-//! Every field is optional on the way in and unknown ones are ignored, as the contract demands; a report is
-//! never refused for what it lacks. Farrier's additive facts travel in [`InspectionReport::farrier`].
+//! Every field is optional on the way in, may be null, and unknown ones are ignored, as the contract demands; a
+//! report is never refused for what it lacks. Farrier's additive facts travel in [`InspectionReport::farrier`].
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::time::Time;
 
@@ -15,22 +15,31 @@ pub struct InspectionReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Time>,
     /// System manufacturer from SMBIOS type 1.
+    #[serde(deserialize_with = "or_default")]
     pub manufacturer: String,
     /// System product name from SMBIOS type 1.
+    #[serde(deserialize_with = "or_default")]
     pub model: String,
     /// System serial number from SMBIOS type 1.
+    #[serde(deserialize_with = "or_default")]
     pub serial_number: String,
     /// How the machine booted: `UEFI` or `Legacy`.
+    #[serde(deserialize_with = "or_default")]
     pub boot_mode_detected: String,
     /// BIOS or UEFI version from SMBIOS type 0.
+    #[serde(deserialize_with = "or_default")]
     pub firmware_version: String,
     /// One entry for each populated processor package.
+    #[serde(deserialize_with = "or_default")]
     pub cpus: Vec<Cpu>,
     /// One entry for each populated memory module.
+    #[serde(deserialize_with = "or_default")]
     pub memory: Vec<MemoryModule>,
     /// Disks, removable ones excluded.
+    #[serde(deserialize_with = "or_default")]
     pub disks: Vec<Disk>,
     /// Physical network interfaces.
+    #[serde(deserialize_with = "or_default")]
     pub nics: Vec<Nic>,
     /// Facts beyond the contract; the reference controller ignores this key.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,16 +51,22 @@ pub struct InspectionReport {
 #[serde(rename_all = "camelCase", default)]
 pub struct Cpu {
     /// Socket designation.
+    #[serde(deserialize_with = "or_default")]
     pub id: String,
     /// Vendor.
+    #[serde(deserialize_with = "or_default")]
     pub vendor: String,
     /// Model name.
+    #[serde(deserialize_with = "or_default")]
     pub model: String,
     /// Physical cores.
+    #[serde(deserialize_with = "or_default")]
     pub cores: i32,
     /// Hardware threads.
+    #[serde(deserialize_with = "or_default")]
     pub threads: i32,
     /// Current speed, such as `2.0GHz`.
+    #[serde(deserialize_with = "or_default")]
     pub frequency: String,
 }
 
@@ -60,13 +75,16 @@ pub struct Cpu {
 #[serde(rename_all = "camelCase", default)]
 pub struct MemoryModule {
     /// Slot designation.
+    #[serde(deserialize_with = "or_default")]
     pub id: String,
     /// Technology, such as `DDR4`.
-    #[serde(rename = "type")]
+    #[serde(deserialize_with = "or_default", rename = "type")]
     pub kind: String,
     /// Size, such as `32GiB`; see [`capacity`](super::capacity).
+    #[serde(deserialize_with = "or_default")]
     pub capacity: String,
     /// Speed, such as `3200MHz`.
+    #[serde(deserialize_with = "or_default")]
     pub speed: String,
 }
 
@@ -75,16 +93,19 @@ pub struct MemoryModule {
 #[serde(rename_all = "camelCase", default)]
 pub struct Disk {
     /// Device path, such as `/dev/sda`.
+    #[serde(deserialize_with = "or_default")]
     pub name: String,
     /// Model.
+    #[serde(deserialize_with = "or_default")]
     pub model: String,
     /// Size in units of 10⁹ bytes, rounded down.
-    #[serde(rename = "sizeGB")]
+    #[serde(deserialize_with = "or_default", rename = "sizeGB")]
     pub size_gb: i32,
     /// `HDD`, `SSD` or `NVMe`.
-    #[serde(rename = "type")]
+    #[serde(deserialize_with = "or_default", rename = "type")]
     pub kind: String,
     /// Serial number.
+    #[serde(deserialize_with = "or_default")]
     pub serial_number: String,
 }
 
@@ -93,13 +114,25 @@ pub struct Disk {
 #[serde(rename_all = "camelCase", default)]
 pub struct Nic {
     /// Interface name.
+    #[serde(deserialize_with = "or_default")]
     pub name: String,
     /// Ethernet address, lower-case with colons.
+    #[serde(deserialize_with = "or_default")]
     pub mac_address: String,
     /// Kernel driver.
+    #[serde(deserialize_with = "or_default")]
     pub driver: String,
     /// Link speed, such as `10Gbps`; empty when the link is down.
+    #[serde(deserialize_with = "or_default")]
     pub speed: String,
     /// Addresses, IPv4 first.
+    #[serde(deserialize_with = "or_default")]
     pub ip_addresses: Vec<String>,
+}
+
+/// Null counts as absent: an encoder that writes empty lists as null must not have its report refused.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }

@@ -90,7 +90,7 @@ macro_rules! secret_text {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(deserializer)?;
+                let text = zeroize::Zeroizing::new(String::deserialize(deserializer)?);
                 text.parse().map_err(serde::de::Error::custom)
             }
         }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// An `http` or `https` URL with a host, holding no white space, control or quote characters.
+/// An `http` or `https` URL with a host, holding no white space, control or double quote characters.
 ///
 /// Keeps the text as given, since the contract renders it byte for byte (section 5, SEC-7: no injection of
 /// further command line parameters).
@@ -19,8 +19,8 @@ pub struct WebUrl {
 /// Why a text is not a [`WebUrl`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebUrlError {
-    /// White space, control or quote characters could smuggle in further parameters.
-    #[error("URL holds white space, a quote or a control character; encode it as %XX")]
+    /// White space, control or double quote characters could smuggle in further parameters.
+    #[error("URL holds white space, a double quote or a control character; encode it as %XX")]
     Unsafe,
     /// Not a URL at all.
     #[error("not a URL: {reason}; expected http://HOST/PATH or https://HOST/PATH")]
@@ -62,7 +62,7 @@ impl FromStr for WebUrl {
     type Err = WebUrlError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '"' || c == '\'') {
+        if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '"') {
             return Err(WebUrlError::Unsafe);
         }
         let url = Url::parse(text).map_err(|e| match e {

@@ -4,10 +4,11 @@
 //! has been touched. Each step may be repeated.
 //!
 //! 1. Set the boot source to PXE, once ([`BootPlan`] names the host).
-//! 2. [`ensure`](super::mint::ensure) the credentials from a fresh read, and write them if told to. A conflict
-//!    ends the pass; it starts anew from fresh reads.
-//! 3. Read the power state; do what [`BootPlan::power`] says; remember the run of the credentials as booted.
-//! 4. Read the host anew; do what [`BootPlan::request`] says.
+//! 2. Read the power state.
+//! 3. [`ensure`](super::mint::ensure) the credentials from fresh reads of host and record, passing
+//!    [`BootPlan::still_running`], and write them if told to. A conflict ends the pass; it starts anew.
+//! 4. Do what [`BootPlan::power`] says; remember the run of the credentials as booted.
+//! 5. Read the host anew; do what [`BootPlan::request`] says.
 
 use super::credentials::Credentials;
 use super::fault::PowerState;
@@ -23,8 +24,7 @@ use crate::resource::{Beskar7Machine, HostState, PhysicalHost};
 pub struct BootPlan {
     /// The host.
     pub host: HostKey,
-    /// The run this host was last powered for under the present claim; goes into
-    /// [`ensure`](super::mint::ensure) too.
+    /// The run this host was last powered for under the present claim.
     pub booted_run: Option<String>,
 }
 
@@ -40,11 +40,16 @@ pub enum InspectRequest {
 }
 
 impl BootPlan {
+    /// The run that may be running on the host at this power; goes into [`ensure`](super::mint::ensure).
+    pub fn still_running(&self, power: PowerState) -> Option<&str> {
+        self.booted_run.as_deref().filter(|_| power == PowerState::On)
+    }
+
     /// What to do with the power: nothing when this very run was booted already and still is.
     pub fn power(&self, credentials: &Credentials, power: PowerState) -> Option<PowerAction> {
         match power {
             PowerState::Off => Some(PowerAction::On),
-            PowerState::On if self.booted_run.as_deref() == Some(&credentials.run) => None,
+            PowerState::On if self.still_running(power) == Some(credentials.run.as_str()) => None,
             PowerState::On => Some(PowerAction::ForceRestart),
         }
     }

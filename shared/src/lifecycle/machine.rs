@@ -11,6 +11,7 @@ use super::machine_claim;
 use super::machine_release;
 use super::machine_run;
 use super::machine_status::Draft;
+use super::reasons;
 use super::signal::{Signal, SignalKey};
 use crate::contract::digest::Digest;
 use crate::contract::name::HostKey;
@@ -204,6 +205,19 @@ pub struct MachineDecision {
     pub error: Option<String>,
     /// For the log, at info; never a secret.
     pub notes: Vec<String>,
+}
+
+impl MachineDecision {
+    /// The status to write when carrying out [`MachineEffect::Boot`] failed: the operator sees why, and the
+    /// back-off goes on.
+    pub fn after_failed_boot(&self, facts: &MachineFacts<'_>, why: &str) -> Beskar7MachineStatus {
+        let mut draft = Draft::new(facts);
+        draft.not_ready(
+            reasons::PHYSICAL_HOST_NOT_READY,
+            &format!("Booting the host failed, will retry: {why}"),
+        );
+        draft.decide(Vec::new(), Vec::new(), Duration::ZERO).status
+    }
 }
 
 /// Decides one pass over a machine.

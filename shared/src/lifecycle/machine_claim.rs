@@ -6,6 +6,7 @@ use super::machine_status::Draft;
 use super::reasons;
 use crate::contract::digest::Digest;
 use crate::contract::web_url::WebUrl;
+use crate::resource::HostState;
 use crate::resource::condition::Truth;
 use crate::resource::machine::MachinePhase;
 
@@ -35,6 +36,10 @@ pub(super) fn pin_digest(facts: &MachineFacts<'_>) -> Option<DigestStep> {
     let url = spec.target_image_digest_url.as_ref()?;
     let unchanged = status.target_image_digest_url.as_ref() == Some(url);
     if pinned && (unchanged || facts.host().is_some()) {
+        return None;
+    }
+    // A run under way was booted with what it has; its deadlines must not wait for a checksum file.
+    if facts.host().is_some_and(|h| h.status.state != HostState::InUse) {
         return None;
     }
     Some(match facts.digest {

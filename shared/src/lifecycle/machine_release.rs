@@ -6,7 +6,35 @@ use super::machine::{
     PowerAction,
 };
 use super::machine_status::Draft;
-use crate::resource::HostState;
+use crate::resource::{HostState, PhysicalHost};
+
+/// Lets go of a host that an earlier machine of this name left behind, as if that one were deleted.
+pub(super) fn let_go(facts: &MachineFacts<'_>, host: &PhysicalHost, draft: Draft) -> MachineDecision {
+    let effects = release(facts, host, false, "left by an earlier machine of the same name");
+    let untouched = draft.untouched(facts.clock.timings.soon);
+    MachineDecision { effects, ..untouched }
+}
+
+fn release(facts: &MachineFacts<'_>, host: &PhysicalHost, forced: bool, why: &str) -> Vec<MachineEffect> {
+    let key = host.metadata.key();
+    let mut effects = Vec::new();
+    if !forced {
+        effects.push(MachineEffect::ClearBootOverride(key.clone()));
+        effects.push(MachineEffect::Power { host: key.clone(), action: power_off(host.status.state) });
+    }
+    effects.push(MachineEffect::Release(key.clone()));
+    let entry = HistoryEntry {
+        at: facts.clock.now,
+        actor: "machine".to_owned(),
+        event: if forced { "ForceReleased" } else { "Released" }.to_owned(),
+        from: host.status.state.as_str().to_owned(),
+        to: host.status.state.as_str().to_owned(),
+        reason: why.to_owned(),
+        run: host.status.run.clone(),
+    };
+    effects.push(MachineEffect::Record { host: key, entry });
+    effects
+}
 
 /// Decides the pass. Nothing about the BMC holds a release up: an operator must be able to get rid of a
 /// machine whose server is broken.
@@ -16,25 +44,8 @@ pub(super) fn decide(facts: &MachineFacts<'_>, draft: Draft) -> MachineDecision 
     let mut effects = Vec::new();
     let moved = metadata.annotations.contains_key(DELETE_FOR_MOVE);
     if let Some(host) = facts.host().filter(|_| !moved) {
-        let key = host.metadata.key();
         let forced = metadata.annotations.get(FORCE_RELEASE).is_some_and(|v| v == "true");
-        if !forced {
-            effects.push(MachineEffect::ClearBootOverride(key.clone()));
-            effects.push(MachineEffect::Power { host: key.clone(), action: power_off(host.status.state) });
-        }
-        effects.push(MachineEffect::Release(key.clone()));
-        effects.push(MachineEffect::Record {
-            host: key,
-            entry: HistoryEntry {
-                at: facts.clock.now,
-                actor: "machine".to_owned(),
-                event: if forced { "ForceReleased" } else { "Released" }.to_owned(),
-                from: host.status.state.as_str().to_owned(),
-                to: host.status.state.as_str().to_owned(),
-                reason: format!("machine {} is deleted", metadata.name),
-                run: host.status.run.clone(),
-            },
-        });
+        effects = release(facts, host, forced, &format!("machine {} is deleted", metadata.name));
     }
     if metadata.finalizers.iter().any(|f| f == MACHINE_FINALIZER) {
         effects.push(MachineEffect::RemoveFinalizer);

@@ -6,6 +6,7 @@ use super::failure;
 use super::hardware;
 use super::host_view;
 use super::machine::{BootstrapRead, MachineDecision, MachineEffect, MachineFacts};
+use super::machine_release;
 use super::machine_status::Draft;
 use super::reasons;
 use super::signal::SignalKey;
@@ -19,6 +20,9 @@ use crate::resource::{HostState, PhysicalHost};
 
 /// One pass over a machine that has this host.
 pub(super) fn decide(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -> MachineDecision {
+    if claimed_by_predecessor(facts, host) {
+        return machine_release::let_go(facts, host, draft);
+    }
     let associated = reasons::PHYSICAL_HOST_ASSOCIATED;
     let text = format!("Host {} is claimed", host.metadata.key());
     draft.set(associated, Truth::True, associated, &text);
@@ -39,6 +43,22 @@ pub(super) fn decide(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: D
     }
 }
 
+/// Whether the claim is that of an earlier machine of the same name, whose run or installation is not this
+/// one's. Before the run starts that does no harm, since credentials are minted per identity; and a machine
+/// that was moved here with its host carries the host's provider id.
+fn claimed_by_predecessor(facts: &MachineFacts<'_>, host: &PhysicalHost) -> bool {
+    let machine = facts.machine;
+    let other =
+        host.spec.consumer_ref.as_ref().is_some_and(|c| !c.uid.is_empty() && c.uid != machine.metadata.uid);
+    let moved = machine.spec.provider_id.as_ref().is_some_and(|id| *id.host() == host.metadata.key());
+    let minted_anew =
+        matches!(facts.credentials, CredentialsRead::Present(c) if c.consumer_uid == machine.metadata.uid);
+    let running =
+        matches!(host.status.state, HostState::Inspecting | HostState::Deploying | HostState::Ready);
+    let failed = host_view::run_failed(host);
+    other && !moved && !minted_anew && (running || failed)
+}
+
 /// Installed: copy what the host tells, tidy up once, and let the token end.
 fn ready(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -> MachineDecision {
     let (machine, timings) = (facts.machine, facts.clock.timings);
@@ -49,7 +69,7 @@ fn ready(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -> Mac
         before.push(MachineEffect::SetProviderId(id));
     }
     if machine.status.phase != Some(MachinePhase::Provisioned) {
-        before.push(MachineEffect::ClearBootOverride(key.clone()));
+        before.push(MachineEffect::ClearBootOverride(key));
     }
     if !host.status.addresses.is_empty() {
         draft.status.addresses.clone_from(&host.status.addresses);

@@ -3,6 +3,7 @@
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::credentials::{Credentials, CredentialsRead, Refused};
+use super::host_view;
 use super::timing::Timings;
 use crate::contract::secret::{BootNonce, Token};
 use crate::contract::time::Time;
@@ -59,10 +60,10 @@ pub enum EnsureError {
 
 /// Decides on the credentials of `host` for a boot by `machine`.
 ///
-/// `booted_run` is the run this host was last powered for under the present claim, if any. While that run's
-/// token is good, the agent that may be running with it keeps it, and only the nonce is renewed. In every
-/// other case a nonce that cannot be used again means a new boot, hence a new run with a new token, so that
-/// nothing an earlier boot still sends can be taken for this one's.
+/// `running` is the run this host was powered for under the present claim and that may still be running. Its
+/// agent knows this token and what it reported is bound to this nonce, so neither is touched while the token
+/// is good. In every other case a nonce that cannot be used again means a new boot, hence a new run with a new
+/// token, so that nothing an earlier boot still sends can be taken for this one's.
 ///
 /// # Errors
 /// [`EnsureError`].
@@ -70,7 +71,7 @@ pub fn ensure(
     host: &PhysicalHost,
     machine: &Beskar7Machine,
     read: CredentialsRead<'_>,
-    booted_run: Option<&str>,
+    running: Option<&str>,
     entropy: &Entropy,
     now: Time,
     timings: &Timings,
@@ -90,17 +91,20 @@ pub fn ensure(
             && c.consumer_uid == machine.metadata.uid
     });
     let Some(old) = ours else { return Ok(Ensured::Write(fresh(host, machine, entropy, now, timings))) };
-    let token_lasts = old.token_expires_at > now + timings.token_must_last();
+    let running = running == Some(old.run.as_str());
+    let reported = host_view::report_in(&host.status) && host.status.run.as_ref() == Some(&old.run);
+    // Once it has reported, all that is left to the agent is to install and say so.
+    let token_lasts = if running && reported {
+        now < old.token_expires_at
+    } else {
+        old.token_expires_at > now + timings.token_must_last()
+    };
     let nonce_usable = now < old.nonce_expires_at && !maybe_consumed(host, old);
-    let booted = booted_run == Some(old.run.as_str());
-    Ok(match (token_lasts, nonce_usable) {
-        (true, true) => Ensured::Keep(old.clone()),
-        (true, false) if booted => Ensured::Write(Credentials {
-            nonce: BootNonce::from_random(entropy.nonce),
-            nonce_expires_at: now + timings.nonce_lifetime,
-            ..old.clone()
-        }),
-        _ => Ensured::Write(fresh(host, machine, entropy, now, timings)),
+    let keep = token_lasts && (nonce_usable || running);
+    Ok(if keep {
+        Ensured::Keep(old.clone())
+    } else {
+        Ensured::Write(fresh(host, machine, entropy, now, timings))
     })
 }
 

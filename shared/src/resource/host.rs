@@ -60,12 +60,13 @@ pub struct RedfishConnection {
     pub ca_bundle_secret_ref: Option<Name>,
 }
 
-/// Where a host stands. `New` is the empty string on the wire.
+/// Where a host stands. `New` is the empty string on the wire; so are two states the contract declares and
+/// never writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HostState {
     /// Not looked at yet.
     #[default]
-    #[serde(rename = "")]
+    #[serde(rename = "", alias = "Unknown", alias = "Enrolling")]
     New,
     /// Free to be claimed.
     Available,
