@@ -51,12 +51,15 @@ fn claimed_by_predecessor(facts: &MachineFacts<'_>, host: &PhysicalHost) -> bool
     let other =
         host.spec.consumer_ref.as_ref().is_some_and(|c| !c.uid.is_empty() && c.uid != machine.metadata.uid);
     let moved = machine.spec.provider_id.as_ref().is_some_and(|id| *id.host() == host.metadata.key());
-    let minted_anew =
-        matches!(facts.credentials, CredentialsRead::Present(c) if c.consumer_uid == machine.metadata.uid);
+    let ours = match facts.credentials {
+        CredentialsRead::Present(c) => c.consumer_uid == machine.metadata.uid,
+        CredentialsRead::Absent => false,
+        CredentialsRead::Unreadable => true,
+    };
     let running =
         matches!(host.status.state, HostState::Inspecting | HostState::Deploying | HostState::Ready);
     let failed = host_view::run_failed(host);
-    other && !moved && !minted_anew && (running || failed)
+    other && !moved && !ours && (running || failed)
 }
 
 /// Installed: copy what the host tells, tidy up once, and let the token end.
