@@ -1,0 +1,77 @@
+//! The root file system: a minimal Debian with systemd and a kernel.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::overlay;
+use crate::tool;
+
+/// What the system is made of besides Debian's essential packages.
+const PACKAGES: &str = "initramfs-tools,kmod,linux-image-cloud-amd64,systemd-boot-efi,systemd-sysv,udev,zstd";
+
+/// Never read in a machine that lives for a minute.
+const LEFT_OUT: [&str; 5] = [
+    "/usr/share/doc/*",
+    "/usr/share/info/*",
+    "/usr/share/locale/*",
+    "/usr/share/man/*",
+    "/usr/lib/modules/*/kernel/drivers/infiniband/*",
+];
+
+/// Unpacks Debian under `scratch` and returns the root directory.
+///
+/// # Errors
+/// When mmdebstrap fails, which is mostly a package source that does not answer.
+pub(super) fn bootstrap(scratch: &Path) -> Result<PathBuf> {
+    let root = scratch.join("root");
+    let staged = scratch.join("overlay");
+    overlay::stage(&staged)?;
+    let mut command = Command::new("mmdebstrap");
+    command.args(["--variant=minbase", "--format=directory", "--include", PACKAGES]);
+    command.arg(format!("--aptopt={}", apt_options(scratch)?.display()));
+    command.args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")));
+    // Before the kernel is configured, so that its initramfs is built as the overlay says.
+    command.arg(format!("--essential-hook=sync-in {} /", staged.display()));
+    command.arg("--customize-hook=chroot \"$1\" systemctl enable systemd-networkd farrier-greeter");
+    command.args(["--customize-hook=rm -f \"$1\"/var/log/*.log \"$1\"/var/cache/debconf/*-old"]);
+    command.arg(codename()?).arg(&root).arg(sources()?);
+    tool::run(&mut command)?;
+    Ok(root)
+}
+
+/// The machine's own apt settings, so that a site's proxy or cache rules apply to the image as well.
+fn apt_options(scratch: &Path) -> Result<PathBuf> {
+    let mut text = String::from("APT::Install-Recommends \"false\";\n");
+    for line in tool::stdout(Command::new("apt-config").arg("dump"))?.lines() {
+        if line.starts_with("Acquire::") && line.contains(" \"") {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    let path = scratch.join("apt.conf");
+    fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+    Ok(path)
+}
+
+/// The file that names this machine's Debian archive: its own, so that no address is written here.
+fn sources() -> Result<PathBuf> {
+    let known = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"].map(PathBuf::from);
+    known
+        .into_iter()
+        .find(|path| path.is_file())
+        .context("no Debian package sources in /etc/apt; the target OS can be built on Debian only")
+}
+
+/// This machine's Debian release, which is the one its sources serve.
+fn codename() -> Result<String> {
+    let text = fs::read_to_string("/etc/os-release").context("read /etc/os-release")?;
+    let field = |key: &str| {
+        text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim_matches('"').to_owned())
+    };
+    let id = field("ID=").unwrap_or_default();
+    ensure!(id == "debian", "the target OS is made from Debian's packages, but this system is {id:?}");
+    field("VERSION_CODENAME=").context("/etc/os-release has no VERSION_CODENAME")
+}
