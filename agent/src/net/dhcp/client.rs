@@ -6,13 +6,12 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
 use dhcproto::v4::Message;
-use dhcproto::{Decodable as _, decoder::Decoder};
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
 use super::machine::{Action, Destination, Event, State, step};
-use super::{Lease, wire};
+use super::{Lease, reply, wire};
 use crate::net::links::Link;
 use crate::sys::packet;
 
@@ -180,8 +179,7 @@ impl Socket {
             let read = ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref().as_fd(), &mut buffer)?));
             match read {
                 Ok(Ok(len)) => {
-                    let message = wire::payload(&buffer[..len.min(buffer.len())])
-                        .and_then(|bytes| Message::decode(&mut Decoder::new(bytes)).ok());
+                    let message = wire::payload(&buffer[..len.min(buffer.len())]).and_then(reply::read);
                     if let Some(message) = message {
                         return Box::new(message);
                     }

@@ -5,6 +5,10 @@ pub mod client;
 mod lease;
 pub mod machine;
 mod message;
+mod reply;
 pub mod wire;
 
 pub use lease::Lease;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Reads a server's message, trusting nothing in it.
+//!
+//! The codec stops at the first option it cannot read, and takes some lengths on trust. So only what we asked
+//! for, in the form it must have, is handed to it; a long option is put together first (RFC 3396), and the
+//! `sname` and `file` fields are searched when option 52 says that options went on there.
+
+use std::collections::BTreeMap;
+
+use dhcproto::v4::Message;
+use dhcproto::{Decodable as _, decoder::Decoder};
+
+/// Fixed fields and the magic cookie.
+const HEADER: usize = 240;
+const COOKIE: [u8; 4] = [0x63, 0x82, 0x53, 0x63];
+const SNAME: std::ops::Range<usize> = 44..108;
+const FILE: std::ops::Range<usize> = 108..236;
+const PAD: u8 = 0;
+const OVERLOAD: u8 = 52;
+const END: u8 = 255;
+/// Ethernet addresses only.
+const ADDRESS_LEN: u8 = 6;
+
+/// Options we use, in the order they are handed on: those that may still be malformed inside come last.
+const USED: [u8; 13] = [53, 54, 1, 51, 58, 59, 3, 6, 42, 26, 15, 121, 119];
+
+/// The message in a UDP payload; [`None`] when it is not DHCP for Ethernet.
+pub(super) fn read(payload: &[u8]) -> Option<Message> {
+    let header = payload.get(..HEADER)?;
+    if header[2] != ADDRESS_LEN || header[236..] != COOKIE {
+        return None;
+    }
+    let mut options = BTreeMap::new();
+    gather(&payload[HEADER..], &mut options);
+    let overload = options.get(&OVERLOAD).and_then(|v: &Vec<u8>| v.first().copied()).unwrap_or(0);
+    if overload & 1 != 0 {
+        gather(&header[FILE], &mut options);
+    }
+    if overload & 2 != 0 {
+        gather(&header[SNAME], &mut options);
+    }
+    let mut clean = header.to_vec();
+    for code in USED {
+        let Some(value) = options.get(&code).filter(|value| has_form(code, value)) else { continue };
+        // Longer ones would have to be split again, and none we use is.
+        let Ok(len) = u8::try_from(value.len()) else { continue };
+        clean.extend([code, len]);
+        clean.extend(value);
+    }
+    clean.push(END);
+    Message::decode(&mut Decoder::new(&clean)).ok()
+}
+
+/// Collects options up to the end mark; parts of one option are joined.
+fn gather(mut area: &[u8], options: &mut BTreeMap<u8, Vec<u8>>) {
+    while let Some((&code, rest)) = area.split_first() {
+        match code {
+            PAD => area = rest,
+            END => return,
+            _ => {
+                let Some((&len, rest)) = rest.split_first() else { return };
+                let Some((value, rest)) = rest.split_at_checked(usize::from(len)) else { return };
+                options.entry(code).or_default().extend(value);
+                area = rest;
+            }
+        }
+    }
+}
+
+/// Whether an option has the length its meaning demands (RFC 2132).
+fn has_form(code: u8, value: &[u8]) -> bool {
+    match code {
+        53 => value.len() == 1,
+        26 => value.len() == 2,
+        1 | 51 | 54 | 58 | 59 => value.len() == 4,
+        3 | 6 | 42 => !value.is_empty() && value.len() % 4 == 0,
+        _ => !value.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dhcproto::v4::{DhcpOption, OptionCode};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packet(options: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0_u8; HEADER];
+        bytes[..3].copy_from_slice(&[2, 1, 6]);
+        bytes[236..].copy_from_slice(&COOKIE);
+        bytes.extend(options);
+        bytes
+    }
+
+    #[test]
+    fn an_option_nobody_can_read_does_not_hide_the_others() {
+        let message =
+            read(&packet(&[152, 5, 0, 0, 0, 0, 0, 51, 3, 0, 0, 1, 54, 4, 10, 0, 0, 1, 255])).unwrap();
+        let server = Some(&DhcpOption::ServerIdentifier([10, 0, 0, 1].into()));
+        assert_eq!(message.opts().get(OptionCode::ServerIdentifier), server);
+        assert_eq!(message.opts().get(OptionCode::AddressLeaseTime), None);
+    }
+
+    #[test]
+    fn parts_of_an_option_are_joined() {
+        let message =
+            read(&packet(&[6, 4, 10, 0, 0, 1, 1, 4, 255, 255, 255, 0, 6, 4, 10, 0, 0, 2, 255])).unwrap();
+        let both = DhcpOption::DomainNameServer(vec![[10, 0, 0, 1].into(), [10, 0, 0, 2].into()]);
+        assert_eq!(message.opts().get(OptionCode::DomainNameServer), Some(&both));
+    }
+
+    #[test]
+    fn options_may_go_on_in_the_file_and_sname_fields() {
+        let mut bytes = packet(&[52, 1, 3, 255]);
+        bytes[FILE.start..FILE.start + 6].copy_from_slice(&[3, 4, 10, 0, 0, 1]);
+        bytes[SNAME.start..SNAME.start + 3].copy_from_slice(&[53, 1, 5]);
+        let message = read(&bytes).unwrap();
+        assert!(message.opts().get(OptionCode::Router).is_some());
+        assert!(message.opts().msg_type().is_some());
+    }
+
+    #[test]
+    fn other_hardware_and_other_protocols_are_not_read() {
+        let mut infiniband = packet(&[255]);
+        infiniband[2] = 20;
+        assert!(read(&infiniband).is_none());
+        let mut bootp = packet(&[255]);
+        bootp[236] = 0;
+        assert!(read(&bootp).is_none());
+        assert!(read(&packet(&[255])[..HEADER - 1]).is_none());
+        assert!(read(&packet(&[53, 200, 5])).is_some(), "a length beyond the end ends the options");
+    }
+
+    proptest! {
+        #[test]
+        fn any_options_are_read_without_a_fault(options in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(read(&packet(&options)).is_some());
+        }
+
+        #[test]
+        fn any_value_of_a_used_option_is_read_without_a_fault(
+            at in 0..USED.len(),
+            value in prop::collection::vec(any::<u8>(), 0..80),
+        ) {
+            let len = u8::try_from(value.len()).unwrap();
+            let bytes = packet(&[&[USED[at], len], value.as_slice(), &[255]].concat());
+            prop_assert!(read(&bytes).is_some());
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_fault(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+            let _ = read(&bytes);
+        }
+    }
+}
