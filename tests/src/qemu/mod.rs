@@ -1,0 +1,83 @@
+//! One virtual server: real UEFI firmware, disks with serials, network cards on the lab's bridge.
+
+mod args;
+mod qmp;
+mod process;
+
+use std::path::PathBuf;
+
+pub use process::{Ended, Running};
+
+/// What a virtual server is made of.
+#[derive(Clone, Debug)]
+pub struct Hardware {
+    /// SMBIOS manufacturer.
+    pub manufacturer: String,
+    /// SMBIOS product.
+    pub product: String,
+    /// SMBIOS serial number.
+    pub serial: String,
+    /// Processor packages.
+    pub sockets: u32,
+    /// Cores of each package.
+    pub cores: u32,
+    /// Memory, in MiB.
+    pub memory_mib: u64,
+    /// Disks; the firmware tries the first one.
+    pub disks: Vec<Disk>,
+    /// Network cards; the firmware boots from the first one.
+    pub nics: Vec<Nic>,
+}
+
+/// How a disk is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bus {
+    /// `/dev/vda` and so on.
+    Virtio,
+    /// `/dev/nvme0n1` and so on.
+    Nvme,
+}
+
+/// A disk.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    /// How it is attached.
+    pub bus: Bus,
+    /// Serial number.
+    pub serial: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// The file its bytes are in.
+    pub file: PathBuf,
+}
+
+/// A network card.
+#[derive(Clone, Debug)]
+pub struct Nic {
+    /// Ethernet address.
+    pub mac: String,
+    /// The lab's tap device it is plugged into.
+    pub tap: String,
+}
+
+/// Files of one virtual server.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// Its copy of the firmware's variables; kept over power cycles, as on a real board.
+    pub variables: PathBuf,
+    /// What it prints on its serial port; appended to over power cycles.
+    pub serial_log: PathBuf,
+    /// What QEMU itself complains about.
+    pub qemu_log: PathBuf,
+    /// QEMU's control socket.
+    pub control: PathBuf,
+}
+
+/// What the firmware tries first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootFrom {
+    /// The first network card, then the first disk.
+    Network,
+    /// The first disk, and nothing else.
+    Disk,
+}

@@ -1,0 +1,8 @@
+//! A BMC for a virtual server: a Redfish service whose power button is a QEMU process.
+
+mod machine;
+mod service;
+mod shapes;
+
+pub use machine::{Boot, Cause, Engine, Machine, PowerState};
+pub use service::{Bmc, Login};
