@@ -1,6 +1,12 @@
 //! The farrier command: the controller that owns every host's lifecycle, and its command line.
 
+pub mod admin;
+pub mod bmc;
+pub mod boot;
+pub mod callback;
 pub mod clock;
+pub mod images;
+pub mod listen;
 pub mod progress;
 pub mod store;
 pub mod tls;

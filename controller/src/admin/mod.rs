@@ -1,0 +1,58 @@
+//! The admin API: what operators and tools write and read, as REST on a unix socket.
+//!
+//! Whoever may open the socket (mode 0600) may do everything. A loopback TCP listener is optional and asks for
+//! the token in a file. Input is strict: an unknown field, a malformed digest or URL is an error that names the
+//! field, and nothing is stored.
+
+mod error;
+mod kind;
+mod listeners;
+mod objects;
+mod view;
+mod watch;
+#[cfg(test)]
+mod tests;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::get;
+use farrier_shared::contract::paths::HEALTH_ROUTE;
+
+pub use error::{ApiError, Problem};
+pub use kind::Kind;
+pub use listeners::{AdminError, bind_unix, require_token, token_file};
+pub use view::{HostLine, SecretView};
+
+use crate::clock::SharedClock;
+use crate::progress::Progress;
+use crate::store::Store;
+
+/// Largest object accepted, in bytes: a Secret of 1 MiB in base64, and some.
+const MAX_OBJECT: usize = 2 << 20;
+
+/// What the handlers share.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    /// All objects.
+    pub store: Store,
+    /// What agents said last.
+    pub progress: Progress,
+    /// The time.
+    pub clock: SharedClock,
+}
+
+/// The whole API.
+pub fn router(admin: Admin) -> Router {
+    let one = get(objects::get_one).put(objects::apply).delete(objects::delete);
+    Router::new()
+        .route("/apis/v1/namespaces/{ns}/{kind}", get(objects::list).post(objects::create))
+        .route("/apis/v1/namespaces/{ns}/{kind}/{name}", one)
+        .route("/apis/v1/namespaces/{ns}/{kind}/{name}/history", get(objects::history))
+        .route("/apis/v1/namespaces/{ns}/{kind}/{name}/progress", get(objects::progress))
+        .route("/apis/v1/{kind}", get(objects::list_everywhere))
+        .route("/apis/v1/watch", get(watch::serve))
+        .route(HEALTH_ROUTE, get(|| async { "ok" }))
+        .fallback(|| async { ApiError::not_found("no such path; see the admin API's documentation") })
+        .layer(DefaultBodyLimit::max(MAX_OBJECT))
+        .with_state(admin)
+}

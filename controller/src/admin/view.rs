@@ -1,0 +1,142 @@
+//! What the API shows that is not an object as stored.
+
+use std::collections::BTreeMap;
+
+use farrier_shared::contract::callback::EventName;
+use farrier_shared::contract::{HostKey, Time};
+use farrier_shared::resource::{
+    Beskar7Machine, HostState, MachinePhase, ObjectMeta, PhysicalHost, Secret, condition,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::progress::ProgressEntry;
+
+/// A Secret without its values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretView {
+    /// `v1`.
+    pub api_version: String,
+    /// `Secret`.
+    pub kind: String,
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Length of each value in bytes.
+    pub data_sizes: BTreeMap<String, usize>,
+}
+
+impl SecretView {
+    /// The view of a Secret.
+    pub fn of(secret: &Secret) -> Self {
+        let data_sizes = secret.data.iter().map(|(key, value)| (key.clone(), value.expose().len())).collect();
+        Self {
+            api_version: secret.api_version.clone(),
+            kind: secret.kind.clone(),
+            metadata: secret.metadata.clone(),
+            data_sizes,
+        }
+    }
+}
+
+/// One line of the watch: where a host stands and what its agent last said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostLine {
+    /// Namespace of the host.
+    pub namespace: String,
+    /// Name of the host.
+    pub name: String,
+    /// Where the host stands; empty when not looked at yet.
+    pub state: HostState,
+    /// Usable in its present state.
+    pub ready: bool,
+    /// Why the host is in `Error`, what its machine waits for, or what the agent said last.
+    pub message: String,
+    /// The machine that has claimed the host, or is pinned to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// How far that machine is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_phase: Option<MachinePhase>,
+    /// The run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// What the agent last reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<EventName>,
+    /// Step under way.
+    pub step: Option<String>,
+    /// Bytes of the step done.
+    pub bytes: Option<u64>,
+    /// Bytes of the step in all.
+    pub total: Option<u64>,
+    /// Current rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<u64>,
+    /// When the agent reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+    /// The host is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+}
+
+impl HostLine {
+    /// The line of a host. Progress of another run than the present one is not shown.
+    pub fn of(host: &PhysicalHost, machine: Option<&Beskar7Machine>, progress: Option<&ProgressEntry>) -> Self {
+        let current = |p: &&ProgressEntry| {
+            let known = host.status.run.is_none() || p.run.is_none() || p.run == host.status.run;
+            known && !matches!(host.status.state, HostState::New | HostState::Available)
+        };
+        let progress = progress.filter(current);
+        let phase = machine.and_then(|m| m.status.phase);
+        let waits_for = machine.filter(|m| !m.status.ready).and_then(|m| {
+            let told = condition::get(&m.status.conditions, "InfrastructureReady")?;
+            Some(told.message.clone()).filter(|text| !text.is_empty())
+        });
+        let own_error = Some(host.status.error_message.clone()).filter(|text| !text.is_empty());
+        let agent = progress.map(|p| p.message.clone()).filter(|text| !text.is_empty());
+        let message = match phase {
+            Some(MachinePhase::Failed) => own_error.or(waits_for),
+            _ => own_error.or(agent).or(waits_for),
+        };
+        Self {
+            namespace: host.metadata.namespace.to_string(),
+            name: host.metadata.name.to_string(),
+            state: host.status.state,
+            ready: host.status.ready,
+            message: message.unwrap_or_default(),
+            machine: machine.map(|m| m.metadata.name.to_string()),
+            machine_phase: phase,
+            run: host.status.run.clone(),
+            event: progress.map(|p| p.event),
+            step: progress.and_then(|p| p.step.clone()),
+            bytes: progress.and_then(|p| p.bytes),
+            total: progress.and_then(|p| p.total),
+            bytes_per_second: progress.and_then(|p| p.bytes_per_second),
+            at: progress.map(|p| p.at),
+            deleted: false,
+        }
+    }
+
+    /// The last line of a host that is gone.
+    pub fn gone(host: &HostKey) -> Self {
+        Self {
+            namespace: host.namespace.to_string(),
+            name: host.name.to_string(),
+            state: HostState::New,
+            ready: false,
+            message: "deleted".to_owned(),
+            machine: None,
+            machine_phase: None,
+            run: None,
+            event: None,
+            step: None,
+            bytes: None,
+            total: None,
+            bytes_per_second: None,
+            at: None,
+            deleted: true,
+        }
+    }
+}

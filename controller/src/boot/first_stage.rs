@@ -1,0 +1,193 @@
+//! `GET /ipxe/{mac}`: the script firmware starts with, by the address it boots from.
+//!
+//! A host whose boot is due is chained to its own script. Any other waits a while, since hosts are often
+//! switched on before they are claimed, and then leaves for its disk. Never an error and never a dead end:
+//! firmware that is refused here would hang at a prompt nobody looks at.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use farrier_shared::contract::{MacAddress, WebUrl, paths};
+use farrier_shared::lifecycle::boot::{BootDecision, decide_boot};
+use farrier_shared::lifecycle::credentials::CredentialsRead;
+use farrier_shared::resource::PhysicalHost;
+
+use super::Boot;
+use super::script::{FirmwareQuery, ipxe, too_many};
+
+/// Seconds between two questions of a waiting host.
+const WAIT_SECONDS: u32 = 10;
+/// How often a waiting host asks before it leaves for its disk: five minutes.
+const MAX_ROUNDS: u32 = 30;
+
+/// What the firmware says, and which round of waiting this is.
+#[derive(Debug, Default, serde::Deserialize)]
+pub(super) struct FirstStageQuery {
+    platform: Option<String>,
+    round: Option<u32>,
+}
+
+/// Serves the script.
+pub(super) async fn serve(
+    State((boot, reached_at)): State<(Boot, WebUrl)>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Path(mac): Path<String>,
+    query: Result<Query<FirstStageQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Response {
+    let client = boot.proxies.client(peer, &headers);
+    if !boot.rate.admit(client, boot.clock.monotonic()) {
+        return too_many();
+    }
+    let query = query.map(|Query(query)| query).unwrap_or_default();
+    let efi = FirmwareQuery { mac: None, platform: query.platform.clone() }.is_efi();
+    let base = reached_at.as_str().trim_end_matches('/');
+    let Some(mac) = parse_mac(&mac) else {
+        tracing::info!(%client, "first stage: not a MAC address");
+        return ipxe(to_disk("this is not a MAC address; chain to /ipxe/${net0/mac}"));
+    };
+    match boot.due(mac, client).await {
+        Ok(Due::Boot(path)) => {
+            tracing::info!(%client, %mac, "first stage: boot is due");
+            ipxe(to_boot(base, &path, mac, efi))
+        }
+        Ok(Due::Wait(why)) => {
+            tracing::debug!(%client, %mac, why, "first stage: nothing to boot yet");
+            ipxe(to_wait(base, mac, efi, query.round.unwrap_or(0), why))
+        }
+        Ok(Due::Disk(why)) => ipxe(to_disk(why)),
+        Err(error) => {
+            tracing::error!(%client, %mac, %error, "first stage");
+            ipxe(to_wait(base, mac, efi, query.round.unwrap_or(0), "the controller has a fault"))
+        }
+    }
+}
+
+/// Either separator, either case.
+fn parse_mac(text: &str) -> Option<MacAddress> {
+    text.replace('-', ":").parse().ok()
+}
+
+/// What a host should do now.
+#[derive(Debug, PartialEq, Eq)]
+enum Due {
+    /// Fetch this path: it holds the nonce.
+    Boot(String),
+    /// Ask again later.
+    Wait(&'static str),
+    /// Leave for the disk.
+    Disk(&'static str),
+}
+
+impl Boot {
+    async fn due(&self, mac: MacAddress, client: IpAddr) -> Result<Due, crate::store::StoreError> {
+        let hosts: Vec<PhysicalHost> = self.store.list(None).await?;
+        let owners: Vec<&PhysicalHost> = hosts.iter().filter(|host| has_mac(host, mac)).collect();
+        let host = match owners.as_slice() {
+            [] => return Ok(Due::Wait("no host has this MAC address")),
+            [host] => *host,
+            // Guessing could install over the wrong machine.
+            [..] => return Ok(Due::Wait("several hosts claim this MAC address")),
+        };
+        if host.status.state == farrier_shared::resource::HostState::Ready {
+            return Ok(Due::Disk("the host is installed"));
+        }
+        let key = host.metadata.key();
+        let Some(read) = self.store.credentials(&key).await? else {
+            return Ok(Due::Wait("no boot is due"));
+        };
+        let read = CredentialsRead::Present(&read.value);
+        // The nonce is the host's own: the same rule as /boot says whether it would be served to this client.
+        let nonce = match read {
+            CredentialsRead::Present(c) => c.nonce.clone(),
+            CredentialsRead::Absent | CredentialsRead::Unreadable => return Ok(Due::Wait("no boot is due")),
+        };
+        Ok(match decide_boot(host, read, nonce.expose(), client, self.clock.now(), &self.timings) {
+            BootDecision::Consume { .. } | BootDecision::Again { .. } => Due::Boot(paths::boot(&key, &nonce)),
+            BootDecision::Refuse(_) => Due::Wait("no boot is due"),
+        })
+    }
+}
+
+/// Declared addresses decide; where none are declared, those the host itself last reported.
+fn has_mac(host: &PhysicalHost, mac: MacAddress) -> bool {
+    if !host.spec.boot_mac_addresses.is_empty() {
+        return host.spec.boot_mac_addresses.contains(&mac);
+    }
+    let nics = host.status.inspection_report.iter().flat_map(|report| &report.nics);
+    nics.filter_map(|nic| nic.mac_address.to_ascii_lowercase().parse::<MacAddress>().ok()).any(|known| known == mac)
+}
+
+/// `--replace` ends this script when the next begins, so that waiting firmware does not pile one on the other.
+fn to_boot(base: &str, path: &str, mac: MacAddress, efi: bool) -> String {
+    let platform = if efi { "&platform=efi" } else { "" };
+    format!(
+        "#!ipxe\n\
+         chain --replace --autofree {base}{path}?mac={mac}{platform} || \n\
+         echo farrier: the boot script could not be fetched, asking again in {WAIT_SECONDS} s\n\
+         sleep {WAIT_SECONDS}\n\
+         chain --replace --autofree {base}/ipxe/{mac}?round=1{platform} || \n\
+         echo farrier: the controller did not answer, leaving for the next boot device\n\
+         exit\n"
+    )
+}
+
+fn to_wait(base: &str, mac: MacAddress, efi: bool, round: u32, why: &str) -> String {
+    if round >= MAX_ROUNDS {
+        return to_disk(why);
+    }
+    let platform = if efi { "&platform=efi" } else { "" };
+    let next = round + 1;
+    let mut script = format!("#!ipxe\necho farrier: {why}, asking again in {WAIT_SECONDS} s ({next} of {MAX_ROUNDS})\n");
+    // Writing to a String cannot fail.
+    let _ = write!(
+        script,
+        "sleep {WAIT_SECONDS}\n\
+         chain --replace --autofree {base}/ipxe/{mac}?round={next}{platform} || \n\
+         echo farrier: the controller did not answer, leaving for the next boot device\n\
+         exit\n"
+    );
+    script
+}
+
+fn to_disk(why: &str) -> String {
+    format!("#!ipxe\necho farrier: {why}, leaving for the next boot device\nexit\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mac_is_read_with_either_separator_in_either_case() {
+        let expected: MacAddress = "52:54:00:ab:cd:ef".parse().unwrap();
+        for text in ["52:54:00:ab:cd:ef", "52-54-00-AB-CD-EF", "52:54:00:AB:cd:EF"] {
+            assert_eq!(parse_mac(text), Some(expected), "{text}");
+        }
+        for text in ["", "52:54:00:ab:cd", "net0", "..", "52:54:00:ab:cd:ef:00"] {
+            assert_eq!(parse_mac(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_script_ends_by_leaving_firmware_free_to_go_on() {
+        let mac = "52:54:00:ab:cd:ef".parse().unwrap();
+        let scripts = [
+            to_boot("https://c", "/x", mac, true),
+            to_wait("https://c", mac, false, 0, "no boot is due"),
+            to_wait("https://c", mac, true, MAX_ROUNDS, "no boot is due"),
+            to_disk("installed"),
+        ];
+        for script in scripts {
+            assert!(script.starts_with("#!ipxe\n") && script.ends_with("exit\n"), "{script}");
+            for line in script.lines().filter(|l| l.starts_with("chain")) {
+                assert!(line.contains("||"), "{line}");
+            }
+        }
+        assert!(!to_wait("https://c", mac, false, MAX_ROUNDS, "x").contains("chain"));
+    }
+}

@@ -1,0 +1,54 @@
+//! `POST /events`: what the agent is doing. Shown and timed by, never a command.
+
+use std::net::SocketAddr;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use farrier_shared::contract::callback::{Event, MAX_SMALL_BODY};
+use farrier_shared::lifecycle::Credentials;
+
+use super::record::read_at_most;
+use super::{Callbacks, accepted, invalid_json, too_large, unauthorized};
+use crate::progress::ProgressEntry;
+
+/// Longest text of an event kept, in characters.
+const MAX_TEXT: usize = 256;
+
+/// Takes an event of the present run; one of another run is accepted and dropped.
+pub(super) async fn take(
+    State(callbacks): State<Callbacks>,
+    ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    Path(path): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
+    let Ok(body) = read_at_most(body, MAX_SMALL_BODY).await else { return too_large() };
+    let Ok(event) = serde_json::from_slice::<Event>(&body) else { return invalid_json() };
+    let host = caller.host.metadata.key();
+    if let Some(event) = of_this_run(event, &caller.credentials) {
+        tracing::debug!(%host, event = ?event.event, step = event.step, bytes = event.bytes, "event");
+        callbacks.progress.record(&host, ProgressEntry::from_event(event, callbacks.clock.now()));
+    } else {
+        tracing::info!(%host, "event of another run dropped");
+    }
+    accepted()
+}
+
+/// The event with its texts made printable and short, unless it names another run.
+fn of_this_run(mut event: Event, credentials: &Credentials) -> Option<Event> {
+    let run = event.run.get_or_insert_with(|| credentials.run.clone());
+    if *run != credentials.run {
+        return None;
+    }
+    event.message = printable(&event.message);
+    event.step = event.step.map(|step| printable(&step));
+    Some(event)
+}
+
+/// Text fit for a terminal: no control characters, no line breaks, not too long.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() && *c != '\u{fffd}').take(MAX_TEXT).collect()
+}

@@ -1,0 +1,70 @@
+//! `POST /logs`: the agent's own log, kept for the operator.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path as FsPath, PathBuf};
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use farrier_shared::contract::HostKey;
+
+use super::record::read_at_most;
+use super::{Callbacks, MAX_LOGS_BODY, accepted, internal_error, too_large, unauthorized};
+
+/// Bundles kept of each host: the newest as `<host>.log`, older ones as `<host>.log.1` and so on.
+const KEPT: u32 = 4;
+
+/// Keeps a bundle.
+pub(super) async fn take(
+    State(callbacks): State<Callbacks>,
+    ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    Path(path): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
+    let Ok(body) = read_at_most(body, MAX_LOGS_BODY).await else { return too_large() };
+    let host = caller.host.metadata.key();
+    let file = newest(&callbacks.logs_dir, &host);
+    let written = tokio::task::spawn_blocking(move || keep(&file, &body)).await;
+    match written.map_err(std::io::Error::other).flatten() {
+        Ok(()) => {
+            tracing::info!(%host, "agent log kept");
+            accepted()
+        }
+        Err(error) => {
+            tracing::error!(%host, %error, "agent log could not be kept; check space and permissions of the data directory");
+            internal_error()
+        }
+    }
+}
+
+/// Where a host's newest bundle is. Names hold no slash and are never `..`, so this stays below `dir`.
+pub(crate) fn newest(dir: &FsPath, host: &HostKey) -> PathBuf {
+    dir.join(host.namespace.as_str()).join(format!("{}.log", host.name))
+}
+
+fn keep(file: &FsPath, body: &[u8]) -> std::io::Result<()> {
+    let dir = file.parent().ok_or_else(|| std::io::Error::other("no folder to write to"))?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let mut fresh = tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o600))
+        .tempfile_in(dir)?;
+    fresh.write_all(body)?;
+    fresh.as_file().sync_all()?;
+    let numbered = |n: u32| match n {
+        0 => file.to_owned(),
+        n => PathBuf::from(format!("{}.{n}", file.display())),
+    };
+    for n in (0..KEPT - 1).rev() {
+        match std::fs::rename(numbered(n), numbered(n + 1)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fresh.persist(file)?;
+    Ok(())
+}

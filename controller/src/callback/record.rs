@@ -1,0 +1,133 @@
+//! Reports that move a host: each becomes one signal, bound to the run and durable before the answer.
+
+use std::net::SocketAddr;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{ConnectInfo, Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use farrier_shared::contract::binding::{Binding, Bound};
+use farrier_shared::contract::callback::{MAX_INSPECTION_BODY, MAX_SMALL_BODY, ProvisionFailed, sanitise_reason};
+use farrier_shared::contract::report::InspectionReport;
+use farrier_shared::lifecycle::callback::{self as rules, Reception};
+use farrier_shared::lifecycle::signal::{Signal, SignalKey};
+use farrier_shared::resource::PhysicalHost;
+use http_body_util::{BodyExt as _, Limited};
+use sha2::{Digest as _, Sha256};
+
+use super::authenticate::{Caller, Denied};
+use super::{Callbacks, accepted, internal_error, invalid_json, too_large, unauthorized};
+
+type HostPath = Path<(String, String)>;
+
+/// `POST /inspection`: the report is kept with its signal until the reconciler takes it.
+pub(super) async fn inspection(
+    State(callbacks): State<Callbacks>,
+    ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    Path(path): HostPath,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
+    let Ok(body) = read_at_most(body, MAX_INSPECTION_BODY).await else { return too_large() };
+    let Ok(mut report) = serde_json::from_slice::<InspectionReport>(&body) else { return invalid_json() };
+    report.timestamp = Some(callbacks.clock.now());
+    let Ok(report) = serde_json::to_string(&report) else { return internal_error() };
+    let value = format!("{}-inspection-result", caller.host.metadata.name);
+    callbacks.settle(caller, SignalKey::InspectionResult, rules::inspection, value, Some(report)).await
+}
+
+/// `POST /provisioned`: the body is advisory and not looked at.
+pub(super) async fn provisioned(
+    State(callbacks): State<Callbacks>,
+    ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    Path(path): HostPath,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
+    // Read so that the connection can be used again; whatever it says, it is no error.
+    let _ = read_at_most(body, MAX_SMALL_BODY).await;
+    let value = "provisioned".to_owned();
+    callbacks.settle(caller, SignalKey::Provisioned, rules::provisioned, value, None).await
+}
+
+/// `POST /provision-failed`: a body that cannot be understood still is a failure.
+pub(super) async fn provision_failed(
+    State(callbacks): State<Callbacks>,
+    ConnectInfo(remote): ConnectInfo<SocketAddr>,
+    Path(path): HostPath,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
+    let body = read_at_most(body, MAX_SMALL_BODY).await.unwrap_or_default();
+    let told: ProvisionFailed = serde_json::from_slice(&body).unwrap_or_default();
+    let value = sanitise_reason(&told.reason);
+    callbacks.settle(caller, SignalKey::ProvisionFailed, rules::provision_failed, value, None).await
+}
+
+/// The whole body, or an error when it is longer than `limit` or breaks off.
+pub(super) async fn read_at_most(body: Body, limit: usize) -> Result<Bytes, ()> {
+    Limited::new(body, limit).collect().await.map(http_body_util::Collected::to_bytes).map_err(drop)
+}
+
+impl Callbacks {
+    /// Verifies once more, then records, clears or ignores as the host's state says.
+    async fn settle(
+        &self,
+        caller: Caller,
+        key: SignalKey,
+        rule: fn(&PhysicalHost) -> Reception,
+        value: String,
+        report: Option<String>,
+    ) -> Response {
+        let host = caller.host.metadata.key();
+        match self.try_settle(&caller, key, rule, value, report).await {
+            Ok(reception) => {
+                let state = caller.host.status.state;
+                tracing::info!(%host, signal = key.annotation(), ?reception, %state, "callback accepted");
+                accepted()
+            }
+            Err(reason) => {
+                tracing::error!(%host, signal = key.annotation(), %reason, "callback could not be recorded");
+                internal_error()
+            }
+        }
+    }
+
+    async fn try_settle(
+        &self,
+        caller: &Caller,
+        key: SignalKey,
+        rule: fn(&PhysicalHost) -> Reception,
+        value: String,
+        report: Option<String>,
+    ) -> Result<Reception, Denied> {
+        let Caller { host, credentials } = self.verify_again(caller).await?;
+        let host_key = host.metadata.key();
+        let reception = rule(&host);
+        match reception {
+            Reception::Record => {
+                let digest = report.as_deref().map(|r| hex::encode(Sha256::digest(r))).unwrap_or_default();
+                let bound = Bound {
+                    key: key.annotation(),
+                    host: &host_key,
+                    host_uid: &host.metadata.uid,
+                    consumer_uid: &credentials.consumer_uid,
+                    digest: &digest,
+                    value: &value,
+                };
+                let binding = Some(Binding::sign(&credentials.token, &credentials.nonce, &bound));
+                self.store.put_signal(&host_key, &Signal { key, value, binding, report }).await?;
+            }
+            Reception::Clear => {
+                for waiting in self.store.signals(&host_key).await?.iter().filter(|s| s.key == key) {
+                    self.store.remove_signal(&host_key, waiting).await?;
+                }
+            }
+            Reception::Ignore => {}
+        }
+        Ok(reception)
+    }
+}

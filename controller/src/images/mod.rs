@@ -1,0 +1,92 @@
+//! Plain HTTP for what is verified by digest anyway: the inspection image and OS images of small installations.
+//!
+//! Files below one folder, by name; with byte ranges, so that an agent can go on where a connection broke.
+
+mod open;
+mod range;
+#[cfg(test)]
+mod tests;
+
+use std::io::SeekFrom;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use farrier_shared::contract::paths::HEALTH_ROUTE;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+use tokio_util::io::ReaderStream;
+
+use crate::callback::not_found;
+use range::Part;
+
+/// Bytes read from disk at a time; with the socket's buffer, all the memory a download takes.
+const CHUNK: usize = 256 << 10;
+
+/// `GET` and `HEAD /images/…` from `dir`, and `/healthz`.
+pub fn router(dir: PathBuf) -> Router {
+    Router::new()
+        .route("/images/{*path}", get(serve))
+        .route(HEALTH_ROUTE, get(|| async { "ok" }))
+        .fallback(|| async { not_found() })
+        .with_state(Arc::new(dir))
+}
+
+async fn serve(State(dir): State<Arc<PathBuf>>, Path(path): Path<String>, headers: HeaderMap) -> Response {
+    let opened = tokio::task::spawn_blocking(move || open::beneath(&dir, &path)).await;
+    match opened {
+        Ok(Ok(file)) => answer(file, &headers).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "an image cannot be read");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }),
+        Ok(Err(reason)) => {
+            tracing::debug!(%reason, "image not served");
+            not_found()
+        }
+        Err(error) => {
+            tracing::error!(%error, "opening an image failed");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+async fn answer(file: open::Opened, headers: &HeaderMap) -> std::io::Result<Response> {
+    let etag = file.etag();
+    let given = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
+    if given(header::IF_NONE_MATCH).is_some_and(|tags| tags.split(',').any(|tag| matches!(tag.trim(), "*") || tag.trim() == etag)) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
+    }
+    // A range of another version of the file would splice two images; then the whole is the answer.
+    let same_version = given(header::IF_RANGE).is_none_or(|tag| tag == etag);
+    let wanted = given(header::RANGE).filter(|_| same_version);
+    let part = wanted.map_or(Part::Whole, |text| range::parse(text, file.len));
+    let (status, first, len, content_range) = match part {
+        Part::Whole => (StatusCode::OK, 0, file.len, None),
+        Part::Bytes { first, last } => {
+            let shown = format!("bytes {first}-{last}/{}", file.len);
+            (StatusCode::PARTIAL_CONTENT, first, last - first + 1, Some(shown))
+        }
+        Part::Unsatisfiable => {
+            let shown = format!("bytes */{}", file.len);
+            return Ok((StatusCode::RANGE_NOT_SATISFIABLE, [(header::CONTENT_RANGE, shown)]).into_response());
+        }
+    };
+    let mut reader = tokio::fs::File::from_std(file.file);
+    reader.seek(SeekFrom::Start(first)).await?;
+    let body = Body::from_stream(ReaderStream::with_capacity(reader.take(len), CHUNK));
+    let mut response = (status, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_LENGTH, len.into());
+    for (name, value) in [(header::ETAG, Some(etag)), (header::CONTENT_RANGE, content_range)] {
+        if let Some(value) = value.and_then(|v| HeaderValue::from_str(&v).ok()) {
+            headers.insert(name, value);
+        }
+    }
+    Ok(response)
+}

@@ -1,0 +1,168 @@
+//! Accepting connections: plain or TLS, HTTP/1.1 only, each wait with a limit, so many at a time.
+//!
+//! Strangers reach these sockets. A peer that opens connections and stays silent costs one slot until a
+//! timeout, never a task for ever.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::{Service as _, ServiceExt as _};
+
+/// Limits of one listener.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Longest wait for a TLS handshake.
+    pub handshake: Duration,
+    /// Longest wait for the head of a request, the idle time before it included.
+    pub head: Duration,
+    /// Longest a read or a write may stand still.
+    pub stall: Duration,
+    /// Connections served at a time; further ones wait in the kernel's backlog.
+    pub connections: usize,
+    /// How long open connections may go on once the listener stops.
+    pub drain: Duration,
+}
+
+impl Limits {
+    /// For callbacks and boot scripts: short exchanges.
+    pub const CALLBACKS: Self = Self {
+        handshake: Duration::from_secs(10),
+        head: Duration::from_secs(15),
+        stall: Duration::from_secs(15),
+        connections: 1024,
+        drain: Duration::from_secs(30),
+    };
+    /// For images: long answers to clients that may pause while a disk catches up.
+    pub const IMAGES: Self = Self { stall: Duration::from_secs(120), drain: Duration::from_secs(5), ..Self::CALLBACKS };
+    /// For the admin API: watches stay open, and are cut when the controller stops.
+    pub const ADMIN: Self = Self {
+        stall: Duration::from_secs(3600),
+        head: Duration::from_secs(60),
+        connections: 128,
+        drain: Duration::from_secs(1),
+        ..Self::CALLBACKS
+    };
+}
+
+/// Serves `router` on a TCP socket until `stop`; over TLS when `tls` is given. Handlers find the peer in
+/// [`ConnectInfo`].
+pub async fn serve_tcp(
+    listener: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+    router: Router,
+    limits: Limits,
+    stop: CancellationToken,
+) {
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let open = GracefulShutdown::new();
+    loop {
+        let Some(slot) = slot(&slots, &stop).await else { break };
+        let (socket, peer) = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => { pause_after(&error).await; continue; }
+            },
+        };
+        // Answers are small and complete; waiting to fill a segment only delays them.
+        let _ = socket.set_nodelay(true);
+        let (router, watcher, tls) = (router.clone(), open.watcher(), tls.clone());
+        tokio::spawn(async move {
+            let _slot = slot;
+            match tls {
+                None => exchange(socket, router, peer, limits, watcher).await,
+                Some(config) => {
+                    let handshake = TlsAcceptor::from(config).accept(socket);
+                    match tokio::time::timeout(limits.handshake, handshake).await {
+                        Ok(Ok(stream)) => exchange(stream, router, peer, limits, watcher).await,
+                        Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
+                        Err(_) => tracing::debug!(%peer, "TLS handshake timed out"),
+                    }
+                }
+            }
+        });
+    }
+    drain(open, limits).await;
+}
+
+/// Serves `router` on a unix socket until `stop`. The peer is whoever may open the socket's file.
+pub async fn serve_unix(listener: UnixListener, router: Router, limits: Limits, stop: CancellationToken) {
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let open = GracefulShutdown::new();
+    let local = SocketAddr::from(([127, 0, 0, 1], 0));
+    loop {
+        let Some(slot) = slot(&slots, &stop).await else { break };
+        let socket = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((socket, _)) => socket,
+                Err(error) => { pause_after(&error).await; continue; }
+            },
+        };
+        let (router, watcher) = (router.clone(), open.watcher());
+        tokio::spawn(async move {
+            let _slot = slot;
+            exchange(socket, router, local, limits, watcher).await;
+        });
+    }
+    drain(open, limits).await;
+}
+
+async fn slot(slots: &Arc<Semaphore>, stop: &CancellationToken) -> Option<tokio::sync::OwnedSemaphorePermit> {
+    tokio::select! {
+        () = stop.cancelled() => None,
+        permit = Arc::clone(slots).acquire_owned() => permit.ok(),
+    }
+}
+
+/// Out of file descriptors, most likely: closing connections frees some, retrying at once only spins.
+async fn pause_after(error: &io::Error) {
+    tracing::warn!(%error, "cannot accept a connection");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+}
+
+async fn drain(open: GracefulShutdown, limits: Limits) {
+    let _ = tokio::time::timeout(limits.drain, open.shutdown()).await;
+}
+
+async fn exchange<S>(
+    stream: S,
+    router: Router,
+    peer: SocketAddr,
+    limits: Limits,
+    watcher: hyper_util::server::graceful::Watcher,
+) where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.stall));
+    stream.set_read_timeout(Some(limits.stall.max(limits.head)));
+    let service = tower::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let mut router = router.clone();
+        async move { router.as_service::<hyper::body::Incoming>().ready().await?.call(request).await }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(64 << 10)
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(service));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%peer, %error, "connection ended early");
+    }
+}
