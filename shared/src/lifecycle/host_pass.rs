@@ -338,6 +338,9 @@ impl<'a> Pass<'a> {
 
     /// Every state with a run leaves by itself, even when its machine is gone.
     pub(super) fn check_deadlines(&mut self) {
+        if !self.claimed() {
+            return;
+        }
         // A run without its timestamp would never end; old releases and lost status leave such hosts.
         let now = self.now();
         let status = &mut self.host.status;

@@ -1,0 +1,172 @@
+//! What may happen in a history.
+
+use farrier_shared::lifecycle::fault::{BmcObservation, Failure, Refusal, Transient};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::world::{HOSTS, MACHINES};
+
+/// Where a pass stops, counted in effects; `None` is a whole pass.
+pub(crate) type Cut = Option<usize>;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// A host's pass; `meanwhile` happens between its reads and its writes.
+    HostPass { host: usize, ask_bmc: bool, cut: Cut, meanwhile: Option<Box<Event>> },
+    /// A machine's pass, likewise.
+    MachinePass { machine: usize, cut: Cut, meanwhile: Option<Box<Event>> },
+    /// Somebody fetches a boot script with the host's present nonce, or with an earlier one.
+    Fetch { host: usize, client: u8, old_nonce: Option<usize> },
+    /// Some agent, running or long gone, calls back.
+    Call { agent: usize, call: Call, meanwhile: Option<Box<Event>> },
+    /// Somebody with access to the store writes a signal without the run's credentials.
+    Forge { host: usize, kind: Forgery },
+    /// Somebody with access to the store writes a signal again that was seen before, perhaps on another host.
+    Replay { host: usize, signal: usize },
+    /// The BMC's ways change.
+    Bmc { host: usize, state: BmcState },
+    /// Time passes.
+    Wait { seconds: u16 },
+    /// The operator deletes a machine.
+    Delete { machine: usize, force: bool },
+    /// The operator makes a machine again.
+    Create { machine: usize },
+    /// The operator pauses or unpauses a machine.
+    PauseMachine { machine: usize, paused: bool },
+    /// The operator pauses or unpauses a host.
+    PauseHost { host: usize, paused: bool },
+    /// The controller is killed and started: what it only remembered is gone.
+    Restart,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    Report { cores: i32 },
+    Provisioned,
+    Failed,
+    Progress { bytes: u32 },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Forgery {
+    Unsigned(usize),
+    WrongValue,
+    WrongKey,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BmcState {
+    Up,
+    Unreachable,
+    Unauthorized,
+    Broken,
+}
+
+impl BmcState {
+    pub(crate) fn fault(self) -> Option<BmcObservation> {
+        match self {
+            Self::Up => None,
+            Self::Unreachable => Some(BmcObservation::Unreachable { class: Transient::Refused }),
+            Self::Unauthorized => Some(BmcObservation::Refused {
+                refusal: Refusal::CredentialsNotAuthorized,
+                message: "not authorized for this address".to_owned(),
+            }),
+            Self::Broken => Some(BmcObservation::Failed {
+                failure: Failure::Connection,
+                message: "certificate not trusted".to_owned(),
+            }),
+        }
+    }
+}
+
+fn cut() -> impl Strategy<Value = Cut> {
+    prop_oneof![3 => Just(None), 1 => (0..6_usize).prop_map(Some)]
+}
+
+fn plain() -> impl Strategy<Value = Event> + Clone {
+    let bmc = prop_oneof![
+        4 => Just(BmcState::Up),
+        2 => Just(BmcState::Unreachable),
+        1 => Just(BmcState::Unauthorized),
+        1 => Just(BmcState::Broken)
+    ];
+    let call = prop_oneof![
+        4 => (1..3_i32).prop_map(|n| Call::Report { cores: n * 8 }),
+        4 => Just(Call::Provisioned),
+        1 => Just(Call::Failed),
+        2 => any::<u32>().prop_map(|bytes| Call::Progress { bytes }),
+    ];
+    let forgery = prop_oneof![
+        (0..6_usize).prop_map(Forgery::Unsigned),
+        Just(Forgery::WrongValue),
+        Just(Forgery::WrongKey)
+    ];
+    let waits = prop_oneof![4 => 1..40_u16, 2 => 40..400_u16, 1 => 400..8000_u16];
+    let host = 0..HOSTS;
+    let machine = 0..MACHINES;
+    prop_oneof![
+        14 => (host.clone(), any::<bool>(), cut())
+            .prop_map(|(host, ask_bmc, cut)| Event::HostPass { host, ask_bmc, cut, meanwhile: None }),
+        14 => (machine.clone(), cut())
+            .prop_map(|(machine, cut)| Event::MachinePass { machine, cut, meanwhile: None }),
+        6 => (host.clone(), 0..2_u8, prop_oneof![5 => Just(None), 1 => (0..4_usize).prop_map(Some)])
+            .prop_map(|(host, client, old_nonce)| Event::Fetch { host, client, old_nonce }),
+        14 => (0..8_usize, call).prop_map(|(agent, call)| Event::Call { agent, call, meanwhile: None }),
+        1 => (host.clone(), forgery).prop_map(|(host, kind)| Event::Forge { host, kind }),
+        2 => (host.clone(), 0..32_usize).prop_map(|(host, signal)| Event::Replay { host, signal }),
+        3 => (host.clone(), bmc).prop_map(|(host, state)| Event::Bmc { host, state }),
+        5 => waits.prop_map(|seconds| Event::Wait { seconds }),
+        1 => (machine.clone(), any::<bool>()).prop_map(|(machine, force)| Event::Delete { machine, force }),
+        1 => machine.clone().prop_map(|machine| Event::Create { machine }),
+        1 => (machine, any::<bool>()).prop_map(|(machine, paused)| Event::PauseMachine { machine, paused }),
+        1 => (host, any::<bool>()).prop_map(|(host, paused)| Event::PauseHost { host, paused }),
+        1 => Just(Event::Restart),
+    ]
+}
+
+/// A stretch in which one run goes forward as it should, for histories that reach the late states often.
+fn forward() -> impl Strategy<Value = Vec<Event>> {
+    let host_pass = |host| Event::HostPass { host, ask_bmc: true, cut: None, meanwhile: None };
+    let machine_pass = |machine| Event::MachinePass { machine, cut: None, meanwhile: None };
+    (0..HOSTS, 0..MACHINES, 0..4_usize).prop_map(move |(host, machine, agent)| {
+        let call = |call| Event::Call { agent, call, meanwhile: None };
+        vec![
+            host_pass(host),
+            machine_pass(machine),
+            host_pass(host),
+            machine_pass(machine),
+            host_pass(host),
+            Event::Fetch { host, client: 0, old_nonce: None },
+            call(Call::Report { cores: 16 }),
+            host_pass(host),
+            machine_pass(machine),
+            host_pass(host),
+            call(Call::Provisioned),
+        ]
+    })
+}
+
+fn interrupted() -> impl Strategy<Value = Event> {
+    (plain(), prop_oneof![3 => Just(None), 1 => plain().prop_map(|e| Some(Box::new(e)))]).prop_map(
+        |(event, between)| match event {
+            Event::HostPass { host, ask_bmc, cut, .. } => {
+                Event::HostPass { host, ask_bmc, cut, meanwhile: between }
+            }
+            Event::MachinePass { machine, cut, .. } => {
+                Event::MachinePass { machine, cut, meanwhile: between }
+            }
+            Event::Call { agent, call, .. } => Event::Call { agent, call, meanwhile: between },
+            other => other,
+        },
+    )
+}
+
+/// A whole history: stretches of progress, cut up by everything else.
+pub(crate) fn events() -> impl Strategy<Value = Vec<Event>> {
+    let part = prop_oneof![
+        4 => vec(interrupted(), 1..8),
+        1 => forward(),
+        1 => (forward(), 0..11_usize).prop_map(|(mut events, upto)| { events.truncate(upto); events }),
+    ];
+    vec(part, 1..10).prop_map(|parts| parts.concat())
+}

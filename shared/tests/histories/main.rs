@@ -1,0 +1,64 @@
+//! Random histories of a small fleet, driven through the real decisions, checked after every step.
+//!
+//! Number of histories: environment variable `FARRIER_HISTORIES`. A failing one is shrunk and printed.
+
+mod event;
+mod invariants;
+mod passes;
+mod server;
+mod world;
+
+use event::{Event, events};
+use proptest::test_runner::{Config, TestRunner};
+use world::World;
+
+/// Enough to find what there is to find without holding up every test run.
+const DEFAULT_HISTORIES: u32 = 3000;
+
+fn histories() -> u32 {
+    std::env::var("FARRIER_HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(DEFAULT_HISTORIES)
+}
+
+fn play(history: &[Event]) -> Result<(), String> {
+    let mut world = World::new();
+    for event in history {
+        world.step(event);
+        invariants::always(&world)?;
+    }
+    invariants::nothing_acknowledged_is_lost(&mut world)?;
+    invariants::every_run_ends(&mut world)?;
+    invariants::no_secret_leaks(&world)?;
+    invariants::every_host_can_be_used_again(&mut world)
+}
+
+#[test]
+fn every_history_keeps_the_invariants() {
+    let config = Config {
+        cases: histories(),
+        max_shrink_iters: 20_000,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new(config);
+    let outcome =
+        runner.run(&events(), |history| play(&history).map_err(proptest::test_runner::TestCaseError::fail));
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+/// The checks above could all pass on a world in which nothing ever happens.
+#[test]
+fn an_undisturbed_history_installs_every_machine() {
+    let mut world = World::new();
+    invariants::every_host_can_be_used_again(&mut world).unwrap();
+    assert!(!world.provisioned.is_empty());
+}
+
+/// A world whose decisions are tampered with must be caught, or the checks are worth nothing.
+#[test]
+fn a_host_made_ready_without_a_report_is_caught() {
+    let mut world = World::new();
+    world.tamper(0, |host| host.status.state = farrier_shared::resource::HostState::Ready);
+    assert!(invariants::always(&world).is_err());
+}
