@@ -1,0 +1,53 @@
+//! Why a call to a BMC failed, sorted by what helps: waiting, or a person.
+
+use farrier_shared::lifecycle::fault::{BmcObservation, Failure, Transient};
+
+/// Why a call to a BMC failed. Holds no credentials, no user name and nothing the BMC sent but identifiers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BmcError {
+    /// Passes by itself.
+    #[error("BMC {authority} does not answer while asked to {action}: {class}")]
+    Unreachable {
+        /// Host and port.
+        authority: String,
+        /// What was being done.
+        action: String,
+        /// How it fails.
+        class: Transient,
+    },
+    /// Does not pass by itself.
+    #[error("BMC {authority} failed to {action}: {reason}")]
+    Failed {
+        /// Host and port.
+        authority: String,
+        /// What was being done.
+        action: String,
+        /// Whether a connection could not be had, or a question was not answered.
+        failure: Failure,
+        /// What was expected, what was found, and what to do.
+        reason: String,
+        /// The HTTP status, when there was an answer.
+        status: Option<u16>,
+    },
+}
+
+impl BmcError {
+    /// What a host's pass makes of it.
+    pub fn observation(&self) -> BmcObservation {
+        match self {
+            Self::Unreachable { class, .. } => BmcObservation::Unreachable { class: *class },
+            Self::Failed { failure, .. } => {
+                BmcObservation::Failed { failure: *failure, message: self.to_string() }
+            }
+        }
+    }
+
+    /// The HTTP status of the answer, if there was one.
+    pub(super) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Failed { status, .. } => *status,
+            Self::Unreachable { class: Transient::Http(status), .. } => Some(*status),
+            Self::Unreachable { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The few things asked of a BMC, in Redfish.
+
+use std::time::Duration;
+
+use farrier_shared::lifecycle::PowerState;
+use farrier_shared::lifecycle::fault::BmcFacts;
+use farrier_shared::resource::host::Address;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::actions::{Step, plan};
+use super::model::{ActionInfo, Collection, Interface, Link, Power, Root, System};
+use super::quirks::{self, Quirks};
+use super::transport::{Pace, Purpose, Transport};
+use crate::bmc::{Bmc, BmcError, BootMode, Call, ResetKind};
+
+/// Interfaces read for their addresses; more of them are a misread or a switch.
+const MAX_INTERFACES: usize = 32;
+
+const ROOT: Purpose = Purpose::connect("show its Redfish root");
+const SYSTEMS: Purpose = Purpose::connect("list its computer systems");
+const SYSTEM: Purpose = Purpose::query("show its computer system");
+const INTERFACES: Purpose = Purpose::query("show its network interfaces");
+const BOOT_SOURCE: Purpose = Purpose::query("set the boot source");
+const RESET: Purpose = Purpose::query("change the power state");
+
+/// A Redfish BMC with the one system that is managed through it.
+pub(super) struct RedfishBmc {
+    transport: Transport,
+    pace: Pace,
+    /// Link to the system.
+    system: String,
+}
+
+impl RedfishBmc {
+    /// Finds the first system.
+    pub(super) async fn connect(transport: Transport, pace: Pace) -> Result<Self, BmcError> {
+        let root: Root = transport.get(&transport.root(), ROOT).await?.value;
+        let none = || transport.failed(SYSTEMS, None, "it has no computer system".to_owned());
+        let systems = root.systems.filter(|link| !link.id.is_empty()).ok_or_else(none)?;
+        let list: Collection = transport.get(&systems.id, SYSTEMS).await?.value;
+        let system = list.members.first().filter(|link| !link.id.is_empty()).ok_or_else(none)?.id.clone();
+        if list.members.len() > 1 {
+            tracing::warn!(
+                bmc = transport.authority(),
+                systems = list.members.len(),
+                used = system,
+                vendor = root.vendor.unwrap_or_default(),
+                "the BMC manages several systems; the first is used"
+            );
+        }
+        Ok(Self { transport, pace, system })
+    }
+
+    /// The system as it is now, with the entity tag to send when changing it.
+    async fn read_system(&self) -> Result<(System, Quirks), BmcError> {
+        let got = self.transport.get::<System>(&self.system, SYSTEM).await?;
+        let mut system = got.value;
+        let quirks = quirks::of(system.manufacturer.as_deref().unwrap_or_default());
+        system.etag = got.etag.or(system.etag).map(|etag| {
+            if quirks.strong_etag { etag.trim_start_matches("W/").to_owned() } else { etag }
+        });
+        Ok((system, quirks))
+    }
+
+    async fn addresses(&self, system: &System) -> Result<Option<Vec<Address>>, BmcError> {
+        for link in [&system.ethernet_interfaces, &system.network_interfaces] {
+            let Some(Link { id }) = link.as_ref().filter(|link| !link.id.is_empty()) else { continue };
+            let list: Collection = self.transport.get(id, INTERFACES).await?.value;
+            let mut addresses = Vec::new();
+            for member in list.members.iter().take(MAX_INTERFACES) {
+                let interface: Interface = self.transport.get(&member.id, INTERFACES).await?.value;
+                for address in interface.addresses() {
+                    if !addresses.contains(&address) {
+                        addresses.push(address);
+                    }
+                }
+            }
+            if !addresses.is_empty() {
+                return Ok(Some(addresses));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Changes the system's boot settings. Somebody else's change in between costs one more try.
+    async fn patch_boot(&self, boot: impl Fn(&System, &Quirks) -> Value) -> Result<(), BmcError> {
+        let mut tries = 0;
+        loop {
+            let (system, quirks) = self.read_system().await?;
+            let body = json!({ "Boot": boot(&system, &quirks) });
+            let sent = self
+                .transport
+                .send(Method::PATCH, &self.system, &body, system.etag.as_deref(), BOOT_SOURCE)
+                .await;
+            tries += 1;
+            match sent {
+                Err(error) if error.status() == Some(412) && tries < 2 => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// The system once its power is not changing any more, or as it is when it has changed for too long.
+    async fn settled(&self) -> Result<(System, Quirks, PowerState), BmcError> {
+        let begun = Instant::now();
+        loop {
+            let (system, quirks) = self.read_system().await?;
+            let power = system.power_state;
+            let changing = matches!(power, Some(Power::PoweringOn | Power::PoweringOff));
+            if changing && begun.elapsed() < self.limit(quirks.power_settles) {
+                tokio::time::sleep(self.pace.poll).await;
+                continue;
+            }
+            let power = self.told(power)?;
+            return Ok((system, quirks, power));
+        }
+    }
+
+    fn told(&self, power: Option<Power>) -> Result<PowerState, BmcError> {
+        plain(power).ok_or_else(|| {
+            self.transport.failed(SYSTEM, None, "it does not tell whether the system is on or off".to_owned())
+        })
+    }
+
+    fn limit(&self, wanted: Duration) -> Duration {
+        wanted.min(self.pace.settle)
+    }
+
+    async fn carry_out(&self, kind: ResetKind) -> Result<(), BmcError> {
+        let (system, quirks, power) = self.settled().await?;
+        let action = system.actions.and_then(|a| a.reset).filter(|reset| !reset.target.is_empty());
+        let action = action
+            .ok_or_else(|| self.transport.failed(RESET, None, "it offers no reset action".to_owned()))?;
+        let mut allowed = action.allowed.filter(|list| !list.is_empty());
+        if let (None, Some(link)) = (&allowed, &action.action_info) {
+            // Not being told is no reason not to try.
+            let info = self.transport.get::<ActionInfo>(link, RESET).await.ok();
+            allowed = info.and_then(|info| info.value.reset_types());
+        }
+        let steps = plan(kind, power, allowed.as_deref(), &quirks).map_err(|e| {
+            self.transport.failed(RESET, None, format!("it offers none of {}", e.wanted.join(", ")))
+        })?;
+        let mut before = power;
+        for step in steps {
+            self.take(&action.target, &step, before, &quirks).await?;
+            before = step.ends;
+        }
+        Ok(())
+    }
+
+    async fn take(
+        &self,
+        target: &str,
+        step: &Step,
+        before: PowerState,
+        quirks: &Quirks,
+    ) -> Result<(), BmcError> {
+        let limit = self.limit(if step.polite { quirks.shutdown_settles } else { quirks.power_settles });
+        let mut refusal = None;
+        for reset_type in &step.types {
+            let body = json!({ "ResetType": reset_type });
+            match self.transport.send(Method::POST, target, &body, None, RESET).await {
+                Ok(()) => return self.confirm(step.ends, before, limit).await,
+                // Servers that are there already refuse to go there; so do ones that do not know this type.
+                Err(error) if matches!(error.status(), Some(400 | 404 | 405 | 409 | 501)) => {
+                    if before != step.ends && self.power().await? == step.ends {
+                        return Ok(());
+                    }
+                    refusal = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        refusal.map_or(Ok(()), Err)
+    }
+
+    /// Waits until the power is as it should be. A BMC that is busy with just that may not answer meanwhile.
+    async fn confirm(&self, ends: PowerState, before: PowerState, limit: Duration) -> Result<(), BmcError> {
+        let begun = Instant::now();
+        if before == ends {
+            // A restart shows the state it ends in before it has begun.
+            tokio::time::sleep(self.pace.poll).await;
+        }
+        loop {
+            let seen = self.power().await;
+            if seen.as_ref().is_ok_and(|power| *power == ends) {
+                return Ok(());
+            }
+            if begun.elapsed() >= limit {
+                seen?;
+                let (after, wanted) = (limit.as_secs(), ends.as_str());
+                return Err(self.transport.failed(
+                    RESET,
+                    None,
+                    format!("it took the request, but the system is not {wanted} after {after} s"),
+                ));
+            }
+            tokio::time::sleep(self.pace.poll).await;
+        }
+    }
+
+    async fn power(&self) -> Result<PowerState, BmcError> {
+        let (system, _) = self.read_system().await?;
+        self.told(system.power_state)
+    }
+}
+
+fn plain(power: Option<Power>) -> Option<PowerState> {
+    match power? {
+        Power::On | Power::PoweringOn => Some(PowerState::On),
+        Power::Off | Power::PoweringOff => Some(PowerState::Off),
+        Power::Unknown => None,
+    }
+}
+
+impl Bmc for RedfishBmc {
+    fn system_info(&self) -> Call<'_, BmcFacts> {
+        Box::pin(async move {
+            let (system, _) = self.read_system().await?;
+            let addresses = match self.addresses(&system).await {
+                Ok(addresses) => addresses,
+                Err(error) => {
+                    tracing::debug!(bmc = self.transport.authority(), %error, "no addresses from the BMC");
+                    None
+                }
+            };
+            Ok(BmcFacts { power: plain(system.power_state), details: Some(system.details()), addresses })
+        })
+    }
+
+    fn power_state(&self) -> Call<'_, PowerState> {
+        Box::pin(self.power())
+    }
+
+    fn set_boot_pxe_once(&self, mode: BootMode) -> Call<'_, ()> {
+        Box::pin(async move {
+            let (system, _) = self.read_system().await?;
+            let allowed = system.boot.and_then(|b| b.allowed_targets).filter(|list| !list.is_empty());
+            if allowed.is_some_and(|list| !list.iter().any(|target| target == "Pxe")) {
+                let reason = "it does not offer Pxe as a boot source; enable network boot in the firmware";
+                return Err(self.transport.failed(BOOT_SOURCE, None, reason.to_owned()));
+            }
+            self.patch_boot(|system, quirks| {
+                let mut boot =
+                    json!({ "BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once" });
+                let present = system.boot.as_ref().and_then(|b| b.boot_source_override_mode.clone());
+                let mode = match mode {
+                    BootMode::AsConfigured => present.filter(|_| quirks.repeat_boot_mode),
+                    BootMode::Uefi => Some("UEFI".to_owned()),
+                    BootMode::Legacy => Some("Legacy".to_owned()),
+                };
+                if let Some(mode) = mode {
+                    boot["BootSourceOverrideMode"] = Value::String(mode);
+                }
+                boot
+            })
+            .await
+        })
+    }
+
+    fn clear_boot_override(&self) -> Call<'_, ()> {
+        Box::pin(self.patch_boot(|_, _| {
+            // Disabled alone is refused by strict BMCs.
+            json!({ "BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled" })
+        }))
+    }
+
+    fn reset(&self, kind: ResetKind) -> Call<'_, ()> {
+        Box::pin(self.carry_out(kind))
+    }
+}

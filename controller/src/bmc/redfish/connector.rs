@@ -1,0 +1,118 @@
+//! Makes a Redfish client of an access that was authorised.
+
+use std::sync::Arc;
+
+use farrier_shared::lifecycle::fault::Failure;
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client};
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::client::RedfishBmc;
+use super::dns::AbsoluteNames;
+use super::gate::Gates;
+use super::transport::{Pace, Transport};
+use crate::bmc::access::authority;
+use crate::bmc::{Bmc, BmcError, Call, Connector, HostAccess, Trust};
+
+/// Connects to Redfish services, optionally through one proxy.
+#[derive(Debug, Default)]
+pub struct RedfishConnector {
+    proxy: Option<reqwest::Proxy>,
+    gates: Gates,
+    pace: Pace,
+}
+
+/// Why a text is no proxy. Never repeats it: it may hold a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "--bmc-proxy is not a proxy URL (the value is withheld): expected http://[USER:PASSWORD@]HOST:PORT or https://…, without path, query or fragment"
+)]
+pub struct ProxyError;
+
+/// A value of `--bmc-proxy`.
+pub fn parse_proxy(text: &str) -> Result<reqwest::Proxy, ProxyError> {
+    let text = Zeroizing::new(text.to_owned());
+    let url = Url::parse(&text).map_err(|_| ProxyError)?;
+    let plain = matches!(url.scheme(), "http" | "https")
+        && url.host_str().is_some_and(|host| !host.is_empty())
+        && matches!(url.path(), "" | "/")
+        && url.query().is_none()
+        && url.fragment().is_none();
+    if plain { reqwest::Proxy::all(url).map_err(|_| ProxyError) } else { Err(ProxyError) }
+}
+
+impl RedfishConnector {
+    /// A connector; `proxy` is what [`parse_proxy`] made of `--bmc-proxy`.
+    pub fn new(proxy: Option<reqwest::Proxy>) -> Self {
+        Self { proxy, ..Self::default() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_pace(pace: Pace) -> Self {
+        Self { pace, ..Self::default() }
+    }
+
+    fn client(&self, access: &HostAccess) -> Result<Client, BmcError> {
+        let unusable = |_| BmcError::Failed {
+            authority: authority(&access.base),
+            action: "be connected to".to_owned(),
+            failure: Failure::Connection,
+            reason: "no TLS client can be made; check the CA bundle and the system's certificates".to_owned(),
+            status: None,
+        };
+        let builder = Client::builder()
+            // The environment is the operator's shell, not their wish.
+            .no_proxy()
+            .redirect(Policy::none())
+            .referer(false)
+            .http1_only()
+            .timeout(self.pace.call)
+            .connect_timeout(self.pace.connect)
+            .pool_max_idle_per_host(1)
+            .dns_resolver(Arc::new(AbsoluteNames))
+            .user_agent(concat!("farrier/", env!("CARGO_PKG_VERSION")));
+        let builder = match &access.trust {
+            // Without TLS no certificates are needed, and a system without any must not fail for them.
+            _ if access.base.scheme() == "http" => builder.tls_certs_only([]),
+            Trust::System => builder,
+            Trust::Only(pem) => {
+                builder.tls_certs_only(Certificate::from_pem_bundle(pem).map_err(unusable)?)
+            }
+            Trust::Nothing => builder.tls_danger_accept_invalid_certs(true),
+        };
+        let builder = match &self.proxy {
+            Some(proxy) => builder.proxy(proxy.clone()),
+            None => builder,
+        };
+        builder.build().map_err(unusable)
+    }
+}
+
+impl Connector for RedfishConnector {
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> Call<'a, Arc<dyn Bmc>> {
+        Box::pin(async move {
+            let gate = self.gates.of(&access.base.origin().ascii_serialization());
+            let transport = Transport::new(self.client(access)?, access.clone(), gate);
+            Ok(Arc::new(RedfishBmc::connect(transport, self.pace).await?) as Arc<dyn Bmc>)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proxies_are_plain_urls_and_errors_do_not_repeat_them() {
+        for good in ["http://proxy:3128", "https://user:secret@proxy:3128", "http://192.0.2.1:3128/"] {
+            assert!(parse_proxy(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["socks5://proxy", "http://proxy/path", "http://proxy/?secret", "http://proxy#x", "proxy", ""]
+        {
+            let error = parse_proxy(bad).unwrap_err();
+            assert!(bad.is_empty() || !error.to_string().contains("secret"), "{bad}");
+        }
+    }
+}

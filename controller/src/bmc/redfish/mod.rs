@@ -1,0 +1,20 @@
+//! Redfish over HTTP.
+//!
+//! Requests go to the one origin the access policy allowed: redirects are not followed, links to other origins
+//! are refused, proxies of the environment are ignored. Each BMC is asked one thing at a time.
+
+mod actions;
+mod classify;
+mod client;
+mod connector;
+mod dns;
+mod gate;
+mod model;
+mod quirks;
+#[cfg(test)]
+mod simulator;
+#[cfg(test)]
+mod tests;
+mod transport;
+
+pub use connector::{ProxyError, RedfishConnector, parse_proxy};

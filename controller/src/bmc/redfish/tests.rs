@@ -1,0 +1,227 @@
+//! The client against a simulated BMC: what it asks, and what it makes of every kind of fault.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use farrier_shared::lifecycle::PowerState;
+use farrier_shared::lifecycle::fault::{BmcObservation, Failure, Transient};
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+
+use super::RedfishConnector;
+use super::simulator::{Fault, Simulator, access};
+use super::transport::Pace;
+use crate::bmc::{Bmc, BmcError, BootMode, Connector as _, ResetKind};
+
+fn connector() -> RedfishConnector {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    RedfishConnector::with_pace(Pace {
+        call: Duration::from_millis(500),
+        connect: Duration::from_millis(500),
+        poll: Duration::from_millis(5),
+        settle: Duration::from_millis(400),
+    })
+}
+
+async fn connect(simulator: &Simulator) -> Arc<dyn Bmc> {
+    connector().connect(&simulator.access()).await.unwrap()
+}
+
+async fn fails_to_connect(base: &str) -> BmcError {
+    match connector().connect(&access(base)).await {
+        Ok(_) => panic!("connected"),
+        Err(error) => {
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("hunter2") && !shown.contains("admin"), "{shown}");
+            error
+        }
+    }
+}
+
+#[tokio::test]
+async fn facts_come_from_system_and_interfaces() {
+    let simulator = Simulator::start("On").await;
+    let facts = connect(&simulator).await.system_info().await.unwrap();
+    assert_eq!(facts.power, Some(PowerState::On));
+    assert_eq!(facts.details.unwrap().serial_number, "S-1");
+    let shown: Vec<_> =
+        facts.addresses.unwrap().iter().map(|a| format!("{} {}", a.kind, a.address)).collect();
+    assert_eq!(shown, ["InternalIP 10.0.0.5", "ExternalIP 203.0.113.9", "InternalIP fd00::5"]);
+}
+
+#[tokio::test]
+async fn boot_settings_are_sent_with_the_entity_tag_and_again_when_it_was_old() {
+    let simulator = Simulator::start("Off").await;
+    let bmc = connect(&simulator).await;
+    bmc.set_boot_pxe_once(BootMode::AsConfigured).await.unwrap();
+    simulator.with(|m| m.interference = 1);
+    bmc.clear_boot_override().await.unwrap();
+    let sent = simulator.with(|m| m.patches.clone());
+    assert_eq!(
+        sent,
+        [
+            json!({ "Boot": { "BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once" } }),
+            json!({ "Boot": { "BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled" } }),
+        ]
+    );
+    simulator.with(|m| m.interference = 2);
+    let error = bmc.clear_boot_override().await.unwrap_err();
+    assert_eq!(error.status(), Some(412));
+}
+
+#[tokio::test]
+async fn vendors_get_what_they_need() {
+    let simulator = Simulator::start("Off").await;
+    simulator.with(|m| m.manufacturer = "Lenovo");
+    connect(&simulator).await.clear_boot_override().await.unwrap();
+    simulator.with(|m| m.manufacturer = "Supermicro");
+    connect(&simulator).await.set_boot_pxe_once(BootMode::AsConfigured).await.unwrap();
+    let last = simulator.with(|m| m.patches.pop().unwrap());
+    assert_eq!(last["Boot"]["BootSourceOverrideMode"], "UEFI");
+}
+
+#[tokio::test]
+async fn power_actions_are_confirmed_and_being_there_is_success() {
+    for (kind, before, sent, after) in [
+        (ResetKind::On, "Off", "On", "On"),
+        (ResetKind::On, "On", "", "On"),
+        (ResetKind::ForceOff, "On", "ForceOff", "Off"),
+        (ResetKind::ForceOff, "Off", "", "Off"),
+        (ResetKind::GracefulShutdown, "On", "GracefulShutdown", "Off"),
+        (ResetKind::ForceRestart, "On", "ForceRestart", "On"),
+        (ResetKind::ForceRestart, "Off", "On", "On"),
+    ] {
+        let simulator = Simulator::start(before).await;
+        let bmc = connect(&simulator).await;
+        bmc.reset(kind).await.unwrap_or_else(|e| panic!("{kind:?} at {before}: {e}"));
+        let (resets, power) = simulator.with(|m| (m.resets.join(" "), m.power));
+        assert_eq!((resets.as_str(), power), (sent, after), "{kind:?} at {before}");
+        assert_eq!(bmc.power_state().await.unwrap().as_str(), after);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_action_whose_end_is_reached_meanwhile_is_success() {
+    let simulator = Simulator::start("On").await;
+    // The first read shows the old state; the server is off by the time it is told to go off.
+    simulator.with(|m| (m.lag, m.power) = (vec!["On"], "Off"));
+    connect(&simulator).await.reset(ResetKind::ForceOff).await.unwrap();
+    assert_eq!(simulator.with(|m| m.resets.join(" ")), "ForceOff");
+}
+
+#[tokio::test]
+async fn a_restart_without_such_a_type_is_off_and_on() {
+    let simulator = Simulator::start("On").await;
+    simulator.with(|m| m.allowed = Some(vec!["On", "ForceOff"]));
+    connect(&simulator).await.reset(ResetKind::ForceRestart).await.unwrap();
+    assert_eq!(simulator.with(|m| m.resets.join(" ")), "ForceOff On");
+}
+
+#[tokio::test]
+async fn an_action_that_shows_no_effect_fails_in_bounded_time() {
+    let simulator = Simulator::start("Off").await;
+    simulator.with(|m| m.stuck = true);
+    let error = connect(&simulator).await.reset(ResetKind::On).await.unwrap_err();
+    assert!(error.to_string().contains("not On after"), "{error}");
+}
+
+#[tokio::test]
+async fn refusals_name_redfish_ids_and_nothing_the_bmc_wrote() {
+    let simulator = Simulator::start("On").await;
+    simulator.with(|m| (m.allowed, m.power, m.lag) = (None, "Off", vec!["On"; 8]));
+    let error = connect(&simulator).await.reset(ResetKind::ForceRestart).await.unwrap_err().to_string();
+    assert!(error.contains("HTTP 400, iLO.2.8.InvalidOperationForSystemState"), "{error}");
+    assert!(!error.contains("hunter2"), "{error}");
+}
+
+#[tokio::test]
+async fn faults_are_told_apart() {
+    use Failure::Connection;
+    enum Expected {
+        Passes(Transient),
+        Stays(Failure),
+    }
+    use Expected::{Passes, Stays};
+    for (fault, expected) in [
+        (Fault::Status(503), Passes(Transient::Http(503))),
+        (Fault::Status(502), Passes(Transient::Http(502))),
+        (Fault::Status(504), Passes(Transient::Http(504))),
+        (Fault::Slow(Duration::from_secs(2)), Passes(Transient::TimedOut)),
+        (Fault::Status(401), Stays(Connection)),
+        (Fault::Status(403), Stays(Connection)),
+        (Fault::Status(500), Stays(Connection)),
+        (Fault::Status(404), Stays(Connection)),
+        (Fault::Garbage, Stays(Connection)),
+        (Fault::Oversize, Stays(Connection)),
+        (Fault::Redirect("https://192.0.2.1/".to_owned()), Stays(Connection)),
+    ] {
+        let simulator = Simulator::start("On").await;
+        simulator.with(|m| m.fault = Some(fault.clone()));
+        let error = fails_to_connect(&format!("http://{}", simulator.at)).await;
+        match (error.observation(), expected) {
+            (BmcObservation::Unreachable { class }, Passes(wanted)) => assert_eq!(class, wanted),
+            (BmcObservation::Failed { failure, .. }, Stays(wanted)) => assert_eq!(failure, wanted, "{fault:?}"),
+            (other, _) => panic!("{fault:?} gave {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_fails_later_is_a_failed_query() {
+    let simulator = Simulator::start("On").await;
+    let bmc = connect(&simulator).await;
+    simulator.with(|m| m.fault = Some(Fault::Status(500)));
+    let observed = bmc.system_info().await.unwrap_err().observation();
+    assert!(matches!(observed, BmcObservation::Failed { failure: Failure::Query, .. }), "{observed:?}");
+    simulator.with(|m| m.fault = Some(Fault::Status(401)));
+    let observed = bmc.system_info().await.unwrap_err().observation();
+    assert!(matches!(observed, BmcObservation::Failed { failure: Failure::Connection, .. }), "{observed:?}");
+}
+
+#[tokio::test]
+async fn links_and_redirects_to_other_origins_are_never_followed() {
+    let elsewhere = Simulator::start("On").await;
+    for link in [
+        format!("http://{}/redfish/v1/Systems/1", elsewhere.at),
+        format!("//{}/redfish/v1/Systems/1", elsewhere.at),
+        format!("https://{}/redfish/v1/Systems/1", elsewhere.at),
+    ] {
+        let simulator = Simulator::start("On").await;
+        simulator.with(|m| m.fault = Some(Fault::ForeignSystem(link.clone())));
+        let error = connect(&simulator).await.system_info().await.unwrap_err();
+        assert!(error.to_string().contains("another origin"), "{error}");
+        simulator.with(|m| m.fault = Some(Fault::Redirect(link)));
+        fails_to_connect(&format!("http://{}", simulator.at)).await;
+    }
+    assert_eq!(elsewhere.with(|m| m.requests), 0);
+}
+
+#[tokio::test]
+async fn connections_that_fail_have_their_class() {
+    let free = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let refused = fails_to_connect(&format!("http://{free}")).await;
+    assert_eq!(refused.observation(), BmcObservation::Unreachable { class: Transient::Refused });
+
+    let unknown = fails_to_connect("http://no-such-bmc.invalid").await;
+    assert_eq!(unknown.observation(), BmcObservation::Unreachable { class: Transient::Dns });
+
+    // Closes without an answer, then answers with what is no HTTP.
+    for (answer, expected) in [(&b""[..], true), (&b"SSH-2.0-x\r\n\r\n"[..], false)] {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = [0; 4096];
+                tokio::io::AsyncReadExt::read(&mut stream, &mut request).await.ok();
+                stream.write_all(answer).await.ok();
+            }
+        });
+        let observed = fails_to_connect(&format!("http://{at}")).await.observation();
+        let closed = BmcObservation::Unreachable { class: Transient::Closed };
+        assert_eq!(observed == closed, expected, "{observed:?}");
+        assert_eq!(matches!(observed, BmcObservation::Failed { .. }), !expected, "{observed:?}");
+    }
+}
