@@ -68,3 +68,12 @@ pub enum CallbackError {
         cause: String,
     },
 }
+
+/// The innermost cause of an HTTP client's error: the outer ones repeat the URL, whose path may hold secrets.
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

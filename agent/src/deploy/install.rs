@@ -1,9 +1,26 @@
-//! install
-use std::sync::Arc;
+//! One installation, from the order to a disk that boots, or to one that does not.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
 use farrier_shared::contract::{Digest, WebUrl};
-use super::{DeployError, ImageClient, Progress};
-use crate::disk::Target;
+use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
+
+use super::feed::{Feed, Item, feed};
+use super::fetch::Download;
+use super::finish::{commit, read_back};
+use super::partitions::settle;
+use super::pipeline::{Served, Stages};
+use super::place::Content;
+use super::{DeployError, ImageClient, Progress, Step, Timing};
+use crate::disk::io::forget_cache;
+use crate::disk::wipe::{wipe, wipe_found};
+use crate::disk::{Access, BlockDevice, Target, gpt};
 use crate::seed::Seed;
+
+/// Largest image that [`Verify::Auto`] reads back, in bytes.
+const AUTO_READ_BACK: u64 = 8 << 30;
 
 /// Whether the medium is read back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,11 +30,12 @@ pub enum Verify {
     Auto,
     /// Always (`farrier.verify=readback`).
     ReadBack,
-    /// Never (`farrier.verify=off`).
+    /// Both ends of the disk only (`farrier.verify=off`).
     Off,
 }
 
 /// What to install.
+#[derive(Clone, Debug)]
 pub struct Order {
     /// Where the image is.
     pub image: WebUrl,
@@ -36,12 +54,215 @@ pub struct Outcome {
     pub served: u64,
     /// Bytes of the disk image.
     pub written: u64,
-    /// Whether the medium was read back.
+    /// Whether the whole medium was read back.
     pub read_back: bool,
 }
 
-/// Installs the image on the target and plants the seed. On any failure after the first write the disk is left
-/// unbootable. Blocking work runs on threads of its own.
+/// Installs the image on the target and plants the seed.
+///
+/// On any failure after the first write both ends of the disk are wiped, so that it does not boot. Dropping the
+/// future gives up, and returns once the disk is wiped.
+///
+/// # Errors
+/// What failed first; [`DeployError::NotWiped`] when the disk could not be made unbootable on top of it.
 pub async fn install(
-    client: &ImageClient, order: &Order, target: Arc<dyn Target>, seed: Arc<dyn Seed>, progress: Arc<Progress>,
-) -> Result<Outcome, DeployError> { todo!() }
+    client: &ImageClient,
+    order: &Order,
+    target: Arc<dyn Target>,
+    seed: Arc<dyn Seed>,
+    progress: Arc<Progress>,
+) -> Result<Outcome, DeployError> {
+    let mut download = client.download(&order.image);
+    // The first bytes are waited for here, since the stages want to know the length.
+    let first = download.next().await?;
+    progress.begin(Step::Writing, download.total);
+    let (feed, items) = feed();
+    let (done, mut result) = oneshot::channel();
+    let work = Work {
+        order: order.clone(),
+        host: download.host().to_owned(),
+        total: download.total,
+        timing: client.timing.clone(),
+        target,
+        seed,
+        progress,
+        began: AtomicBool::new(false),
+        device: Mutex::new(None),
+    };
+    let thread = thread::Builder::new()
+        .name("deploy".to_owned())
+        .spawn(move || {
+            // A future that was dropped wants no result; the disk is in order anyway.
+            let _ = done.send(work.run(items));
+        })
+        .map_err(|_| DeployError::Fault { stage: "deploy" })?;
+    let _joined = JoinOnDrop(Some(thread));
+    let fetched = {
+        let fetch = pump(&mut download, first, feed);
+        tokio::pin!(fetch);
+        tokio::select! {
+            fetched = &mut fetch => fetched,
+            result = &mut result => return result.unwrap_or(Err(DeployError::Fault { stage: "deploy" })),
+        }
+    };
+    let result = result.await.unwrap_or(Err(DeployError::Fault { stage: "deploy" }));
+    match (fetched, result) {
+        (Err(cause), Err(DeployError::Abandoned)) => Err(cause),
+        (Err(cause), Err(DeployError::NotWiped { disk, cause: abandoned, wipe }))
+            if matches!(*abandoned, DeployError::Abandoned) =>
+        {
+            Err(DeployError::NotWiped { disk, cause: Box::new(cause), wipe })
+        }
+        (_, result) => result,
+    }
+}
+
+/// Feeds the stages until the image ends, it breaks off, or they take no more.
+async fn pump(download: &mut Download, first: Option<bytes::Bytes>, feed: Feed) -> Result<(), DeployError> {
+    let mut next = first;
+    while let Some(bytes) = next {
+        if feed.send(bytes).await.is_err() {
+            return Ok(());
+        }
+        next = download.next().await?;
+    }
+    feed.end();
+    Ok(())
+}
+
+/// Waits for the thread: whoever drops the future must not power off before the disk is wiped.
+struct JoinOnDrop(Option<JoinHandle<()>>);
+
+impl Drop for JoinOnDrop {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            // Its panic is already known by the missing result.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the deploy thread does.
+struct Work {
+    order: Order,
+    host: String,
+    total: Option<u64>,
+    timing: Timing,
+    target: Arc<dyn Target>,
+    seed: Arc<dyn Seed>,
+    progress: Arc<Progress>,
+    /// Whether anything on the disk was touched.
+    began: AtomicBool,
+    device: Mutex<Option<Arc<dyn BlockDevice>>>,
+}
+
+impl Work {
+    fn run(self, items: UnboundedReceiver<Item>) -> Result<Outcome, DeployError> {
+        let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.steps(items)));
+        let result = tried.unwrap_or(Err(DeployError::Fault { stage: "deploy" }));
+        if result.is_err() && self.began.load(Ordering::SeqCst) {
+            return result.or_else(|cause| Err(self.make_unbootable(cause)));
+        }
+        result
+    }
+
+    fn steps(&self, items: UnboundedReceiver<Item>) -> Result<Outcome, DeployError> {
+        let device = self.target.open(Access::Exclusive)?;
+        *self.device.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&device));
+        let begin = || self.begin(&*device);
+        let stages = Stages {
+            device: &device,
+            total: self.total,
+            progress: &self.progress,
+            before_first_write: &begin,
+        };
+        let (served, mut content) = stages.run(items).map_err(|(error, served)| {
+            // Corruption shows as all sorts of errors; the digest names it.
+            served.and_then(|served| self.check_digest(&served).err()).unwrap_or(error)
+        })?;
+        self.check_digest(&served)?;
+        let digest = content.digest.unwrap_or(served.digest);
+        if let Some(expected) = self.order.content_digest.filter(|expected| *expected != digest) {
+            return Err(DeployError::ContentMismatch { expected, got: digest, bytes: content.length });
+        }
+        begin()?;
+        let read_back = self.put_in_force(&*device, &mut content, digest)?;
+        drop(stages);
+        // The kernel mounts no partition of a disk that is held exclusively.
+        *self.device.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        drop(device);
+        self.progress.begin(Step::Seeding, None);
+        self.seed.plant(&*self.target)?;
+        self.progress.begin(Step::Done, None);
+        Ok(Outcome { served: served.bytes, written: content.length, read_back })
+    }
+
+    /// Everything checkable has been checked: what was on the disk goes.
+    fn begin(&self, device: &dyn BlockDevice) -> Result<(), DeployError> {
+        if !self.began.swap(true, Ordering::SeqCst) {
+            wipe_found(device)?;
+        }
+        Ok(())
+    }
+
+    fn check_digest(&self, served: &Served) -> Result<(), DeployError> {
+        if served.digest == self.order.digest {
+            return Ok(());
+        }
+        Err(DeployError::DigestMismatch {
+            expected: self.order.digest,
+            got: served.digest,
+            bytes: served.bytes,
+            host: self.host.clone(),
+        })
+    }
+
+    /// Makes the verified content the disk's system; whether all of it was read back.
+    fn put_in_force(
+        &self,
+        device: &dyn BlockDevice,
+        content: &mut Content,
+        digest: Digest,
+    ) -> Result<bool, DeployError> {
+        self.progress.begin(Step::Flushing, None);
+        forget_cache(device)?;
+        let verify = match self.order.verify {
+            Verify::Auto => content.length <= AUTO_READ_BACK,
+            Verify::ReadBack => true,
+            Verify::Off => false,
+        };
+        if verify {
+            read_back(device, content, digest, &self.progress)?;
+        }
+        self.progress.begin(Step::Partitioning, None);
+        let numbers = match &content.gpt {
+            Some(gpt) => gpt.numbers.clone(),
+            None => gpt::mbr_numbers(&content.first.buffer),
+        };
+        commit(device, content)?;
+        settle(&*self.target, device, &numbers, &self.timing)?;
+        Ok(verify)
+    }
+
+    /// Wipes both ends after a failure, and has the kernel forget the partitions.
+    fn make_unbootable(&self, cause: DeployError) -> DeployError {
+        let held = self.device.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let opened = match held {
+            Some(device) => Ok(device),
+            // A mount that would not go must not keep a failed disk bootable.
+            None => self.target.open(Access::Exclusive).or_else(|_| self.target.open(Access::Forced)),
+        };
+        let wiped = opened.and_then(|device| {
+            wipe(&*device)?;
+            // The kernel's view is of no consequence: this system is about to end.
+            let _ = device.reread_partitions();
+            Ok(())
+        });
+        match wiped {
+            Ok(()) => cause,
+            Err(wipe) => {
+                DeployError::NotWiped { disk: self.target.name().to_owned(), cause: Box::new(cause), wipe }
+            }
+        }
+    }
+}

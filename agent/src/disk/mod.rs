@@ -1,13 +1,30 @@
 //! Finds the machine's disks, tells them apart for good, picks the one to write, and guards it.
+//!
+//! [`discover`] lists, [`choose`] decides, [`KernelTarget`] opens what was chosen and proves that it is still
+//! that disk, [`wipe`] clears its ends, [`gpt`] reads and completes partition tables.
 
+mod by_path;
 mod choose;
 mod device;
 mod discover;
 mod error;
+pub mod gpt;
 mod identity;
+mod in_use;
+pub(crate) mod io;
+mod partition;
+mod signature;
+mod vpd;
+pub mod wipe;
+
+#[cfg(test)]
+mod tests;
 
 pub use choose::choose;
-pub use device::{BlockDevice, KernelTarget, Target};
-pub use discover::{Disk, Roots, discover};
+pub use device::{ALIGNMENT, Access, BlockDevice, KernelTarget, Target};
+pub use discover::{Disk, Refusal, Roots, discover};
 pub use error::DiskError;
 pub use identity::Identity;
+pub use io::{AlignedBuffer, read_exact, write_all};
+pub use partition::Partition;
+pub use signature::signatures;

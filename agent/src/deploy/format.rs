@@ -1,0 +1,71 @@
+//! What an image is, by its first bytes.
+
+use super::DeployError;
+use crate::disk::gpt;
+
+/// Bytes of an image needed to tell its format.
+pub(super) const HEAD: usize = 64 << 10;
+
+/// A format the pipeline decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Raw,
+    Gzip,
+    Zstd,
+}
+
+/// Formats that are told apart only to be refused by name.
+const REFUSED: &[(usize, &[u8], &str)] = &[
+    (0, b"QFI\xfb", "qcow2"),
+    (0, b"\xfd7zXZ\0", "xz"),
+    (0, b"BZh", "bzip2"),
+    (0, b"\x04\x22\x4d\x18", "lz4"),
+    (0, b"KDMV", "vmdk"),
+    (0, b"vhdxfile", "vhdx"),
+    (0, b"conectix", "vhd"),
+    (0, b"PK\x03\x04", "zip"),
+    (257, b"ustar", "tar"),
+];
+
+impl Format {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// The format of an image that starts with these bytes, which are all of it or at least [`HEAD`].
+    pub(super) fn of(head: &[u8]) -> Result<Self, DeployError> {
+        if head.starts_with(&[0x1f, 0x8b]) {
+            return Ok(Self::Gzip);
+        }
+        // Skippable frames may stand before the first one.
+        let skippable = head.len() >= 4 && head[1..4] == [0x2a, 0x4d, 0x18] && head[0] & 0xf0 == 0x50;
+        if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || skippable {
+            return Ok(Self::Zstd);
+        }
+        let refused = REFUSED.iter().find(|(at, magic, _)| head.get(*at..*at + magic.len()) == Some(*magic));
+        if let Some((_, _, format)) = refused {
+            return Err(DeployError::Unsupported { format });
+        }
+        check_is_disk_image(head)?;
+        Ok(Self::Raw)
+    }
+}
+
+/// Refuses decoded bytes that no machine could boot from.
+pub(super) fn check_is_disk_image(head: &[u8]) -> Result<(), DeployError> {
+    if gpt::looks_partitioned(head) {
+        return Ok(());
+    }
+    let text = head.iter().find(|b| !b.is_ascii_whitespace());
+    let hint = match text {
+        None => " (nothing was served)",
+        Some(b'<') => " (it looks like a web page)",
+        Some(b'{') => " (it looks like JSON)",
+        Some(_) => "",
+    };
+    Err(DeployError::NotAnImage { hint })
+}
