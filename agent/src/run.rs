@@ -39,13 +39,13 @@ pub struct Failure {
 }
 
 impl Failure {
-    fn new(step: &'static str, cause: impl ToString) -> Self {
+    fn new(step: &'static str, cause: &(impl ToString + ?Sized)) -> Self {
         Self { step, cause: cause.to_string() }
     }
 
     /// A closure for `map_err`.
     fn at<E: ToString>(step: &'static str) -> impl FnOnce(E) -> Self {
-        move |cause| Self::new(step, cause)
+        move |cause| Self::new(step, &cause)
     }
 }
 
@@ -76,8 +76,8 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let user_data = user_data.map_err(Failure::at("bootstrap"))?;
 
     contact.event(EventName::Installing, "looking at the image");
-    let images = ImageClient::new(resolver).map_err(|e| Failure::new("image", e.reason()))?;
-    let image = images.peek(&params.target).await.map_err(|e| Failure::new("image", e.reason()))?;
+    let images = ImageClient::new(resolver).map_err(|e| Failure::new("image", &e.reason()))?;
+    let image = images.peek(&params.target).await.map_err(|e| Failure::new("image", &e.reason()))?;
     // Looked up anew: the wait may have been long, and only now is known how large a disk is needed.
     let disks = look_around(&root).await?.disks;
     let disk = choose(&disks, &params, image.required, &root)?;
@@ -85,12 +85,12 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let order = options.order(&params);
     let roots = facts::roots(&root);
     let seed: Arc<dyn Seed> =
-        Arc::new(CosOem::new(user_data, params.provider_id.clone(), roots.clone(), WORK.into()));
+        Arc::new(CosOem::new(user_data, params.provider_id.clone(), WORK.into()));
     let target: Arc<dyn Target> = Arc::new(KernelTarget::new(disk, roots));
     let progress = Arc::new(Progress::new());
     let installing = deploy::install(&images, &order, target, seed, Arc::clone(&progress));
     let outcome = contact.while_installing(Box::pin(installing), &progress).await;
-    let outcome = outcome.map_err(|e| Failure::new("deploy", e.reason()))?;
+    let outcome = outcome.map_err(|e| Failure::new("deploy", &e.reason()))?;
     tracing::info!(written = outcome.written, read_back = outcome.read_back, "the system is installed");
 
     contact.provisioned().await.map_err(Failure::at("provisioned"))
@@ -139,7 +139,7 @@ async fn guarded(init: &Init, contact: &Contact) -> Result<(), Failure> {
         }),
         name = stopped() => {
             run.abort();
-            Err(Failure::new("agent", format!("stopped by {name}")))
+            Err(Failure::new("agent", &format!("stopped by {name}")))
         }
     }
 }

@@ -17,7 +17,7 @@ const POPULATED: u8 = 0x40;
 const SEE_WORD: u8 = 0xff;
 
 /// One entry for each populated package.
-pub fn cpus(table: &[u8], root: &Path) -> Vec<Cpu> {
+pub(super) fn cpus(table: &[u8], root: &Path) -> Vec<Cpu> {
     let counted = from_proc(root);
     let mut cpus: Vec<Cpu> = structures(table)
         .filter(|s| s.kind == PROCESSOR && s.byte(0x05) == Some(CENTRAL))

@@ -17,7 +17,7 @@ fn reported(disks: &[Disk]) -> impl Iterator<Item = &Disk> {
 }
 
 /// The contract's view.
-pub fn disks(disks: &[Disk]) -> Vec<report::Disk> {
+pub(super) fn disks(disks: &[Disk]) -> Vec<report::Disk> {
     reported(disks)
         .map(|d| report::Disk {
             name: d.path.display().to_string(),
@@ -40,7 +40,7 @@ fn kind(disk: &Disk) -> &'static str {
 }
 
 /// What the contract has no field for: exact size, sector size, lasting names, what rules a disk out.
-pub fn details(disks: &[Disk]) -> Value {
+pub(super) fn details(disks: &[Disk]) -> Value {
     reported(disks)
         .map(|d| {
             json!({

@@ -18,7 +18,7 @@ const IN_KIB: u16 = 0x8000;
 const DWORD_MASK: u32 = 0x7fff_ffff;
 
 /// One entry for each populated module.
-pub fn modules(table: &[u8], root: &Path) -> Vec<MemoryModule> {
+pub(super) fn modules(table: &[u8], root: &Path) -> Vec<MemoryModule> {
     let modules: Vec<_> = structures(table).filter(|s| s.kind == DEVICE).filter_map(|s| read(&s)).collect();
     if modules.is_empty() { from_kernel(root).into_iter().collect() } else { modules }
 }

@@ -10,10 +10,10 @@ use farrier_shared::contract::report::Nic;
 use crate::net::links;
 
 /// Addresses by interface name.
-pub type Addresses = BTreeMap<String, Vec<IpAddr>>;
+pub(super) type Addresses = BTreeMap<String, Vec<IpAddr>>;
 
 /// Every physical interface, with the addresses given for it.
-pub fn nics(root: &Path, addresses: &Addresses) -> Vec<Nic> {
+pub(super) fn nics(root: &Path, addresses: &Addresses) -> Vec<Nic> {
     links::physical(root)
         .into_iter()
         .map(|link| {
@@ -46,7 +46,7 @@ fn speed(megabits: &str) -> String {
 }
 
 /// The addresses this machine has now.
-pub fn current_addresses() -> Addresses {
+pub(super) fn current_addresses() -> Addresses {
     let mut found = Addresses::new();
     let Ok(all) = nix::ifaddrs::getifaddrs() else { return found };
     for interface in all {

@@ -10,7 +10,7 @@ const HEADER: usize = 4;
 
 /// One structure.
 #[derive(Clone, Copy, Debug)]
-pub struct Structure<'a> {
+pub(super) struct Structure<'a> {
     /// Its type.
     pub kind: u8,
     fields: &'a [u8],
@@ -19,22 +19,22 @@ pub struct Structure<'a> {
 
 impl<'a> Structure<'a> {
     /// The byte at an offset.
-    pub fn byte(&self, at: usize) -> Option<u8> {
+    pub(super) fn byte(&self, at: usize) -> Option<u8> {
         self.fields.get(at).copied()
     }
 
     /// The little-endian word at an offset.
-    pub fn word(&self, at: usize) -> Option<u16> {
+    pub(super) fn word(&self, at: usize) -> Option<u16> {
         Some(u16::from_le_bytes(self.fields.get(at..at + 2)?.try_into().ok()?))
     }
 
     /// The little-endian double word at an offset.
-    pub fn dword(&self, at: usize) -> Option<u32> {
+    pub(super) fn dword(&self, at: usize) -> Option<u32> {
         Some(u32::from_le_bytes(self.fields.get(at..at + 4)?.try_into().ok()?))
     }
 
     /// The string whose number is at an offset: printable, trimmed; empty when absent.
-    pub fn string(&self, at: usize) -> String {
+    pub(super) fn string(&self, at: usize) -> String {
         let number = usize::from(self.byte(at).unwrap_or(0));
         let Some(index) = number.checked_sub(1) else { return String::new() };
         let bytes = self.strings.split(|b| *b == 0).nth(index).unwrap_or_default();
@@ -45,7 +45,7 @@ impl<'a> Structure<'a> {
 }
 
 /// The structures of a table, in order.
-pub fn structures(table: &[u8]) -> impl Iterator<Item = Structure<'_>> {
+pub(super) fn structures(table: &[u8]) -> impl Iterator<Item = Structure<'_>> {
     let mut rest = table;
     std::iter::from_fn(move || {
         let kind = *rest.first()?;
@@ -66,7 +66,7 @@ pub fn structures(table: &[u8]) -> impl Iterator<Item = Structure<'_>> {
 }
 
 /// SMBIOS version of the entry point, `major.minor`; [`None`] when it is neither form.
-pub fn version(entry_point: &[u8]) -> Option<String> {
+pub(super) fn version(entry_point: &[u8]) -> Option<String> {
     let (major, minor) = if entry_point.starts_with(b"_SM3_") {
         (entry_point.get(7)?, entry_point.get(8)?)
     } else if entry_point.starts_with(b"_SM_") {

@@ -7,7 +7,7 @@ use super::smbios::{Structure, structures};
 
 /// The machine as its firmware names it; what it does not say is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct System {
+pub(super) struct System {
     /// Manufacturer.
     pub manufacturer: String,
     /// Product name.
@@ -23,7 +23,7 @@ pub struct System {
 }
 
 /// From SMBIOS types 1 and 0, each gap filled from the kernel's own copy.
-pub fn system(table: &[u8], root: &Path) -> System {
+pub(super) fn system(table: &[u8], root: &Path) -> System {
     let first = |kind| structures(table).find(|s| s.kind == kind);
     let text = |s: &Option<Structure<'_>>, at| s.map(|s| s.string(at)).unwrap_or_default();
     let (product, firmware) = (first(1), first(0));
@@ -44,12 +44,12 @@ fn dmi_id(root: &Path, file: &str) -> String {
 }
 
 /// `UEFI` or `Legacy`.
-pub fn boot_mode(root: &Path) -> &'static str {
+pub(super) fn boot_mode(root: &Path) -> &'static str {
     if root.join("sys/firmware/efi").exists() { "UEFI" } else { "Legacy" }
 }
 
 /// Whether Secure Boot was on; [`None`] without UEFI or without the variable.
-pub fn secure_boot(root: &Path) -> Option<bool> {
+pub(super) fn secure_boot(root: &Path) -> Option<bool> {
     let variable = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
     // Four bytes of attributes come before the value.
     fs::read(root.join(variable)).ok()?.get(4).map(|b| *b == 1)

@@ -52,7 +52,7 @@ impl Journal {
 
 /// Starts logging as PID 1. With `debug`, our own debug messages too; other crates only ever warn, since their
 /// debug messages may hold headers and URLs.
-pub fn start(debug: bool) -> Journal {
+pub(super) fn start(debug: bool) -> Journal {
     let journal = Journal::default();
     let console = Console { outputs: Arc::new(Mutex::new(open_outputs())), journal: journal.clone() };
     let own = if debug { Level::DEBUG } else { Level::INFO };

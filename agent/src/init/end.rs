@@ -46,7 +46,7 @@ impl Ending {
 }
 
 /// Logs a panic with its place. What it says beyond that stays on the console.
-pub fn log_panics() {
+pub(super) fn log_panics() {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
         tracing::error!(place, "fault in the agent: {}", info.payload_as_str().unwrap_or("no message"));

@@ -43,7 +43,7 @@ const MOUNTS: [Mount; 6] = [
 ///
 /// A mount point that is in use already was mounted by the kernel and is fine. Nothing here stops the run: what
 /// truly needs a missing mount fails by itself, with a better reason.
-pub fn mount_all() -> Vec<String> {
+pub(super) fn mount_all() -> Vec<String> {
     let mut failures = Vec::new();
     for m in &MOUNTS {
         if m.optional && !Path::new(m.at).exists() {

@@ -34,7 +34,7 @@ const fn parse(text: &str) -> i64 {
 }
 
 /// Limits, signals, memory, clock. Nothing here is worth failing a run for.
-pub fn prepare() {
+pub(super) fn prepare() {
     umask(Mode::from_bits_truncate(0o077));
     signals::ignore_children_and_pipes();
     if let Err(errno) = setrlimit(Resource::RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES) {

@@ -22,7 +22,7 @@ pub struct NetlinkError {
 
 /// A connection to the kernel's network configuration.
 #[derive(Clone, Debug)]
-pub struct Netlink {
+pub(super) struct Netlink {
     handle: Handle,
 }
 
@@ -31,7 +31,7 @@ impl Netlink {
     ///
     /// # Errors
     /// When the kernel gives no socket.
-    pub fn open() -> std::io::Result<Self> {
+    pub(super) fn open() -> std::io::Result<Self> {
         let (connection, handle, _) = rtnetlink::new_connection()?;
         tokio::spawn(connection);
         Ok(Self { handle })
@@ -41,7 +41,7 @@ impl Netlink {
     ///
     /// # Errors
     /// When the kernel refuses, such as for want of firmware.
-    pub async fn up(&self, index: u32) -> Result<(), NetlinkError> {
+    pub(super) async fn up(&self, index: u32) -> Result<(), NetlinkError> {
         let message = LinkUnspec::new_with_index(index).up().build();
         self.handle.link().set(message).execute().await.map_err(|e| failed("setting up", index, &e))
     }
@@ -50,7 +50,7 @@ impl Netlink {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub async fn down(&self, index: u32) -> Result<(), NetlinkError> {
+    pub(super) async fn down(&self, index: u32) -> Result<(), NetlinkError> {
         let message = LinkUnspec::new_with_index(index).down().build();
         self.handle.link().set(message).execute().await.map_err(|e| failed("setting down", index, &e))
     }
@@ -59,7 +59,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The first address or route the kernel refuses.
-    pub async fn configure(&self, index: u32, plan: &AddressPlan) -> Result<(), NetlinkError> {
+    pub(super) async fn configure(&self, index: u32, plan: &AddressPlan) -> Result<(), NetlinkError> {
         if let Some(mtu) = plan.mtu {
             let message = LinkUnspec::new_with_index(index).mtu(u32::from(mtu)).build();
             if let Err(error) = self.handle.link().set(message).execute().await {
@@ -93,7 +93,7 @@ impl Netlink {
     }
 
     /// Takes every IPv4 address off an interface, and with them its routes.
-    pub async fn clear(&self, index: u32) {
+    pub(super) async fn clear(&self, index: u32) {
         let addresses = self.handle.address().get().set_link_index_filter(index).execute();
         let Ok(addresses) = addresses.try_collect::<Vec<_>>().await else { return };
         for address in addresses {

@@ -130,7 +130,7 @@ impl Contact {
         loop {
             tokio::select! {
                 result = &mut install => return result,
-                _ = looks.tick() => {}
+                _ = looks.tick() => {},
             }
             let now = Instant::now();
             let step = progress.snapshot().step;
@@ -156,7 +156,7 @@ impl Contact {
             Ok(Ok(false)) => tracing::warn!("the controller does not take reports of failure"),
             Ok(Err(error)) => tracing::error!(%error, "the controller could not be told of the failure"),
             Err(_elapsed) => {
-                tracing::error!("the controller could not be told of the failure in {FAIL_WAIT:?}")
+                tracing::error!("the controller could not be told of the failure in {FAIL_WAIT:?}");
             }
         }
         if let Ok(Err(error)) = timeout(LOG_WAIT, client.logs(log)).await {

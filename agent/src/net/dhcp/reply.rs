@@ -72,7 +72,7 @@ fn has_form(code: u8, value: &[u8]) -> bool {
         53 => value.len() == 1,
         26 => value.len() == 2,
         1 | 51 | 54 | 58 | 59 => value.len() == 4,
-        3 | 6 | 42 => !value.is_empty() && value.len() % 4 == 0,
+        3 | 6 | 42 => !value.is_empty() && value.len().is_multiple_of(4),
         _ => !value.is_empty(),
     }
 }

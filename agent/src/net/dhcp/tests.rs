@@ -124,7 +124,7 @@ fn messages_of_others_change_nothing() {
     request.set_opcode(Opcode::BootRequest);
     let mut no_server = good.clone();
     no_server.opts_mut().remove(OptionCode::ServerIdentifier);
-    let mut no_address = good.clone();
+    let mut no_address = good;
     no_address.set_yiaddr(Ipv4Addr::UNSPECIFIED);
     let early_ack = answer(&discover, MessageType::Ack, &[]);
     for stray in [other_xid, other_mac, request, no_server, no_address, early_ack] {
