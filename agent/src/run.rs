@@ -28,6 +28,9 @@ const WORK: &str = "/run";
 /// How often a run that only waits says that it does.
 const WAITING_PERIOD: Duration = Duration::from_secs(30);
 
+/// How long a run that was stopped may take to leave a disk unbootable.
+const STOP_WAIT: Duration = Duration::from_secs(120);
+
 /// A run that ended without an installed system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{step}: {cause}")]
@@ -84,8 +87,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
 
     let order = options.order(&params);
     let roots = facts::roots(&root);
-    let seed: Arc<dyn Seed> =
-        Arc::new(CosOem::new(user_data, params.provider_id.clone(), WORK.into()));
+    let seed: Arc<dyn Seed> = Arc::new(CosOem::new(user_data, params.provider_id.clone(), WORK.into()));
     let target: Arc<dyn Target> = Arc::new(KernelTarget::new(disk, roots));
     let progress = Arc::new(Progress::new());
     let installing = deploy::install(&images, &order, target, seed, Arc::clone(&progress));
@@ -139,6 +141,10 @@ async fn guarded(init: &Init, contact: &Contact) -> Result<(), Failure> {
         }),
         name = stopped() => {
             run.abort();
+            // An installation given up wipes its disk first.
+            if tokio::time::timeout(STOP_WAIT, run).await.is_err() {
+                tracing::error!("the run did not stop in {STOP_WAIT:?}");
+            }
             Err(Failure::new("agent", &format!("stopped by {name}")))
         }
     }
