@@ -23,9 +23,9 @@ pub struct Problem {
 
 /// The body of every error.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct ErrorBody {
+pub struct ErrorBody {
     /// What is wrong.
-    pub(super) error: Problem,
+    pub error: Problem,
 }
 
 /// An answer that is an error.

@@ -13,12 +13,15 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::routing::get;
-use farrier_shared::contract::paths::HEALTH_ROUTE;
+use std::sync::Arc;
 
-pub use error::{ApiError, Problem};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::routing::get;
+use axum::{Json, Router};
+use farrier_shared::contract::paths::HEALTH_ROUTE;
+use serde::{Deserialize, Serialize};
+
+pub use error::{ApiError, ErrorBody, Problem};
 pub use kind::Kind;
 pub use listeners::{AdminError, bind_unix, require_token, token_file};
 pub use view::{HostLine, SecretView};
@@ -39,6 +42,22 @@ pub struct Admin {
     pub progress: Progress,
     /// The time.
     pub clock: SharedClock,
+    /// What the controller says of itself.
+    pub info: Arc<Info>,
+}
+
+/// What a client needs to know of the controller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Info {
+    /// Version of the controller.
+    pub version: String,
+    /// Base URL agents call.
+    pub url_base: String,
+    /// Base URL of the images.
+    pub http_url_base: String,
+    /// Where the inspection image is.
+    pub inspection_image_url: String,
 }
 
 /// The whole API.
@@ -51,8 +70,13 @@ pub fn router(admin: Admin) -> Router {
         .route("/apis/v1/namespaces/{ns}/{kind}/{name}/progress", get(objects::progress))
         .route("/apis/v1/{kind}", get(objects::list_everywhere))
         .route("/apis/v1/watch", get(watch::serve))
+        .route("/apis/v1/info", get(info))
         .route(HEALTH_ROUTE, get(|| async { "ok" }))
         .fallback(|| async { ApiError::not_found("no such path; see the admin API's documentation") })
         .layer(DefaultBodyLimit::max(MAX_OBJECT))
         .with_state(admin)
+}
+
+async fn info(State(admin): State<Admin>) -> Json<Info> {
+    Json(Info::clone(&admin.info))
 }

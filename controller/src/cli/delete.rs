@@ -1,0 +1,62 @@
+//! `farrier delete` and `farrier release`.
+
+use clap::Args;
+use farrier_shared::contract::Name;
+use farrier_shared::lifecycle::host_view;
+use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
+
+use super::client::{Client, item};
+use super::failure::Failure;
+use super::output::Output;
+use crate::admin::Kind;
+
+/// Delete an object.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  farrier delete machine web-1\n  farrier delete host rack1-u7\n\nDeleting a machine powers its host off and makes the host available again.\nDeleting a host neither touches its power nor its disks.")]
+pub(crate) struct DeleteArgs {
+    /// host, machine or secret
+    kind: Kind,
+    /// Its name
+    name: Name,
+}
+
+/// Release a host.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  farrier release rack1-u7    # by host\n  farrier release web-1       # by machine")]
+pub(crate) struct ReleaseArgs {
+    /// The machine, or the host it has
+    name: Name,
+}
+
+pub(super) async fn delete(
+    client: &Client,
+    namespace: &Name,
+    args: &DeleteArgs,
+    output: &Output,
+) -> Result<(), Failure> {
+    client.delete(&item(namespace, args.kind, &args.name)).await?;
+    output.line(format!("{}/{} deleted", args.kind, args.name))
+}
+
+pub(super) async fn release(
+    client: &Client,
+    namespace: &Name,
+    args: &ReleaseArgs,
+    output: &Output,
+) -> Result<(), Failure> {
+    let by_host = match client.get::<PhysicalHost>(&item(namespace, Kind::Host, &args.name)).await {
+        Ok(host) => Some(host),
+        Err(Failure::NotFound { .. }) => None,
+        Err(other) => return Err(other),
+    };
+    let machine = match by_host.as_ref().map(host_view::consumer) {
+        Some(Some(machine)) => machine,
+        Some(None) => {
+            let hint = "nothing to do; see `farrier get hosts`";
+            return Err(Failure::failed(format!("host {} is not claimed by any machine", args.name), hint));
+        }
+        None => client.get::<Beskar7Machine>(&item(namespace, Kind::Machine, &args.name)).await?.metadata.name,
+    };
+    client.delete(&item(namespace, Kind::Machine, &machine)).await?;
+    output.line(format!("machine/{machine} deleted; its host becomes available when it is powered off"))
+}

@@ -1,0 +1,106 @@
+//! `farrier describe host`.
+
+use clap::{Args, ValueEnum};
+use farrier_shared::contract::Name;
+use farrier_shared::lifecycle::{HistoryEntry, host_view};
+use farrier_shared::resource::{Beskar7Machine, PhysicalHost, condition::Truth};
+
+use super::client::{Client, item};
+use super::failure::Failure;
+use super::get::phase_text;
+use super::output::{Output, printable};
+use super::table::age;
+use super::watch_view::bytes_text;
+use crate::admin::Kind;
+use crate::clock::SystemClock;
+use crate::progress::ProgressEntry;
+
+/// What can be described.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Described {
+    /// A host.
+    Host,
+}
+
+/// Show everything about one host.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  farrier describe host rack1-u7")]
+pub(crate) struct DescribeArgs {
+    /// host
+    #[arg(value_enum)]
+    kind: Described,
+    /// Its name
+    name: Name,
+}
+
+pub(super) async fn describe(
+    client: &Client,
+    namespace: &Name,
+    args: &DescribeArgs,
+    output: &Output,
+) -> Result<(), Failure> {
+    let Described::Host = args.kind;
+    let path = item(namespace, Kind::Host, &args.name);
+    let host: PhysicalHost = client.get(&path).await?;
+    let history: Vec<HistoryEntry> = client.get(&format!("{path}/history")).await?;
+    let progress: Option<ProgressEntry> = client.get(&format!("{path}/progress")).await?;
+    let machine: Option<Beskar7Machine> = match host_view::consumer(&host) {
+        Some(name) => match client.get(&item(namespace, Kind::Machine, &name)).await {
+            Ok(machine) => Some(machine),
+            Err(Failure::NotFound { .. }) => None,
+            Err(other) => return Err(other),
+        },
+        None => None,
+    };
+    let field = |name: &str, value: &str| {
+        if value.is_empty() { Ok(()) } else { output.line(format!("{name:<14}{}", printable(value))) }
+    };
+    let status = &host.status;
+    field("Name", &format!("{}/{}", host.metadata.namespace, host.metadata.name))?;
+    output.line(format!("{:<14}{}", "State", output.state(status.state, 0)))?;
+    field("Message", &status.error_message)?;
+    field("Power", &status.observed_power_state)?;
+    field("BMC", &host.spec.redfish_connection.address.authority())?;
+    if let Some(hardware) = &status.hardware_details {
+        field("Hardware", &format!("{} {} {}", hardware.manufacturer, hardware.model, hardware.serial_number))?;
+    }
+    let addresses: Vec<&str> = status.addresses.iter().map(|a| a.address.as_str()).collect();
+    field("Addresses", &addresses.join(", "))?;
+    if let Some(report) = &status.inspection_report {
+        let cores: i32 = report.cpus.iter().map(|c| c.cores).sum();
+        let disks: Vec<String> = report.disks.iter().map(|d| format!("{} {} GB", d.name, d.size_gb)).collect();
+        let nics: Vec<&str> = report.nics.iter().map(|n| n.mac_address.as_str()).collect();
+        field("Cores", &cores.to_string())?;
+        field("Disks", &disks.join(", "))?;
+        field("NICs", &nics.join(", "))?;
+    }
+    field("Run", status.run.as_deref().unwrap_or_default())?;
+    if let Some(machine) = &machine {
+        let phase = machine.status.phase.map_or("", phase_text);
+        field("Machine", &format!("{} {phase}", machine.metadata.name))?;
+        field("Image", machine.spec.target_image_url.as_str())?;
+    }
+    if let Some(entry) = &progress {
+        let step = entry.step.as_deref().unwrap_or_default();
+        let amount = entry.bytes.map(|done| bytes_text(done, entry.total)).unwrap_or_default();
+        field("Agent", &format!("{:?} {step} {amount} {} ({})", entry.event, entry.message, entry.at))?;
+    }
+    let conditions = status.conditions.iter().chain(machine.iter().flat_map(|m| &m.status.conditions));
+    for (n, c) in conditions.enumerate() {
+        let truth = match c.status {
+            Truth::True => "yes",
+            Truth::False => "no",
+            Truth::Unknown => "?",
+        };
+        let head = if n == 0 { "Conditions" } else { "" };
+        output.line(format!("{head:<14}{:<26}{truth:<4}{} {}", c.kind, c.reason, printable(&c.message)))?;
+    }
+    let now = SystemClock::shared().now();
+    for (n, entry) in history.iter().enumerate() {
+        let head = if n == 0 { "History" } else { "" };
+        let ago = age(now.since(entry.at).as_secs());
+        let change = if entry.from == entry.to { String::new() } else { format!("{} → {} ", entry.from, entry.to) };
+        output.line(format!("{head:<14}{ago:>5}  {} {} {change}{}", entry.actor, entry.event, printable(&entry.reason)))?;
+    }
+    Ok(())
+}

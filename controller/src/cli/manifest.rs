@@ -1,0 +1,137 @@
+//! YAML files of objects: split into documents, each read as the kind it says it is, errors with file and line.
+
+use farrier_shared::contract::Name;
+use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource, Secret};
+use serde::Deserialize;
+
+use super::failure::Failure;
+use crate::admin::Kind;
+
+/// One object of a file.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    /// Its kind.
+    pub(crate) kind: Kind,
+    /// Its namespace: its own, else that of the command line.
+    pub(crate) namespace: Name,
+    /// Its name.
+    pub(crate) name: Name,
+    /// File and first line, for errors.
+    pub(crate) place: String,
+    /// The object as JSON.
+    pub(crate) body: serde_json::Value,
+}
+
+#[derive(Debug, Deserialize)]
+struct Head {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    metadata: HeadMeta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct HeadMeta {
+    namespace: Option<String>,
+}
+
+const HINT: &str = "correct the file; nothing was changed";
+
+/// Every object of a file. `file` is its name, for errors.
+///
+/// # Errors
+/// The first document that is not an object of a known kind, with file and line.
+pub(crate) fn read(file: &str, text: &str, default_namespace: &Name) -> Result<Vec<Manifest>, Failure> {
+    let mut manifests: Vec<Manifest> = Vec::new();
+    for (first_line, document) in documents(text) {
+        let manifest = read_one(file, first_line, &document, default_namespace)?;
+        let same = |m: &&Manifest| m.kind == manifest.kind && m.namespace == manifest.namespace && m.name == manifest.name;
+        if let Some(earlier) = manifests.iter().find(same) {
+            let problem = format!("{} {} is already defined at {}", manifest.kind, manifest.name, earlier.place);
+            return Err(Failure::invalid(format!("{}: metadata.name", manifest.place), problem, HINT));
+        }
+        manifests.push(manifest);
+    }
+    if manifests.is_empty() {
+        return Err(Failure::invalid(file, "no object in it", "write at least one document with a kind"));
+    }
+    Ok(manifests)
+}
+
+/// Documents with the number of the line each begins at, counted from one; empty ones left out.
+fn documents(text: &str) -> Vec<(usize, String)> {
+    let mut found = vec![(1, String::new())];
+    for (index, line) in text.lines().enumerate() {
+        if line == "---" || line.starts_with("--- ") {
+            found.push((index + 2, String::new()));
+        } else if let Some((_, document)) = found.last_mut() {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+    let empty = |d: &str| d.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#'));
+    found.retain(|(_, document)| !empty(document));
+    found
+}
+
+fn read_one(file: &str, first_line: usize, document: &str, default_namespace: &Name) -> Result<Manifest, Failure> {
+    let head: Head = serde_saphyr::from_str(document).map_err(|e| invalid(file, first_line, &e, false))?;
+    let kind = match head.kind.as_str() {
+        "PhysicalHost" => Kind::Host,
+        "Beskar7Machine" => Kind::Machine,
+        "Secret" => Kind::Secret,
+        other => {
+            let place = format!("{file}:{first_line}: kind");
+            let problem = format!("expected PhysicalHost, Beskar7Machine or Secret, got {other:?}");
+            return Err(Failure::invalid(place, problem, HINT));
+        }
+    };
+    let own_namespace = head.metadata.namespace.is_some();
+    let (mut body, name) = match kind {
+        Kind::Host => typed::<PhysicalHost>(file, first_line, document, PhysicalHost::validate)?,
+        Kind::Machine => typed::<Beskar7Machine>(file, first_line, document, Beskar7Machine::validate)?,
+        Kind::Secret => typed::<Secret>(file, first_line, document, Secret::validate)?,
+    };
+    let (namespace, name) = name;
+    let namespace = if own_namespace { namespace } else { default_namespace.clone() };
+    body["metadata"]["namespace"] = serde_json::Value::String(namespace.to_string());
+    Ok(Manifest { kind, namespace, name, place: format!("{file}:{first_line}"), body })
+}
+
+type Typed = (serde_json::Value, (Name, Name));
+
+fn typed<R: Resource>(
+    file: &str,
+    first_line: usize,
+    document: &str,
+    validate: fn(&R) -> Result<(), farrier_shared::resource::validate::ValidationError>,
+) -> Result<Typed, Failure> {
+    let secret = R::KIND == Secret::KIND;
+    let object: R = serde_saphyr::from_str(document).map_err(|e| invalid(file, first_line, &e, secret))?;
+    validate(&object).map_err(|e| Failure::invalid(format!("{file}:{first_line}: {}", e.field), e.problem, HINT))?;
+    let place = (object.metadata().namespace.clone(), object.metadata().name.clone());
+    // The document itself is sent, not the object: stringData is write-only and would be lost.
+    let body = serde_saphyr::from_str(document).map_err(|e| invalid(file, first_line, &e, secret))?;
+    Ok((body, place))
+}
+
+/// A YAML error at its line in the file. The text of a Secret's error may quote the value, so it is withheld.
+fn invalid(file: &str, first_line: usize, error: &serde_saphyr::Error, secret: bool) -> Failure {
+    let at = error.location().map(|l| (usize::try_from(l.line()).unwrap_or(1), l.column()));
+    let place = match at {
+        Some((line, column)) => format!("{file}:{}:{column}", first_line + line.saturating_sub(1)),
+        None => format!("{file}:{first_line}"),
+    };
+    let problem = if secret {
+        "not a valid Secret here (the value is withheld); data holds base64, stringData plain text".to_owned()
+    } else {
+        first_sentence(&error.without_snippet().to_string())
+    };
+    Failure::invalid(place, problem, HINT)
+}
+
+/// The message without the position the library appends: ours counts from the top of the file.
+fn first_sentence(text: &str) -> String {
+    let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or_default();
+    line.split(" at line ").next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,76 @@
+//! Writing results: colour on terminals only, and no panic when the reader has left.
+
+use std::io::{self, Write as _};
+
+use clap::ValueEnum;
+use farrier_shared::resource::HostState;
+use serde::Serialize;
+
+use super::failure::Failure;
+
+/// How results are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Columns, for people.
+    #[default]
+    Table,
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+/// Standard output.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    terminal: bool,
+    colour: bool,
+}
+
+impl Output {
+    /// Standard output, which is a terminal or not.
+    pub(crate) fn new(terminal: bool) -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        Self { terminal, colour: terminal && !refused }
+    }
+
+    /// Whether people watch.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&self, text: impl AsRef<str>) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}", text.as_ref())?;
+        Ok(out.flush()?)
+    }
+
+    /// Writes a value as JSON or YAML.
+    pub(crate) fn value<T: Serialize>(&self, value: &T, format: Format) -> Result<(), Failure> {
+        let unshown = |e: &dyn std::fmt::Display| Failure::failed(format!("cannot show this: {e}"), "try --output json");
+        let text = match format {
+            Format::Yaml => serde_saphyr::to_string(value).map_err(|e| unshown(&e))?,
+            Format::Json | Format::Table => serde_json::to_string_pretty(value).map_err(|e| unshown(&e))?,
+        };
+        self.line(text.trim_end())
+    }
+
+    /// A state padded to `width`, coloured by how good it is.
+    pub(crate) fn state(&self, state: HostState, width: usize) -> String {
+        let shown = if state == HostState::New { "New" } else { state.as_str() };
+        let padded = format!("{shown:width$}");
+        let colour = match state {
+            HostState::Ready => "32",
+            HostState::Error => "31",
+            HostState::InUse | HostState::Inspecting | HostState::Deploying => "33",
+            HostState::New | HostState::Available => return padded,
+        };
+        if self.colour { format!("\u{1b}[{colour}m{padded}\u{1b}[0m") } else { padded }
+    }
+}
+
+/// Foreign text fit for one terminal line.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,151 @@
+//! `farrier provision`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use farrier_shared::contract::callback::MAX_BOOTSTRAP_BODY;
+use farrier_shared::contract::{Digest, DiskPin, Name, WebUrl};
+use farrier_shared::lifecycle::host_view;
+use farrier_shared::resource::{API_VERSION, Beskar7Machine, HostState, MachinePhase, PhysicalHost};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::apply::read_input;
+use super::client::{Client, collection, item};
+use super::failure::Failure;
+use super::output::Output;
+use super::watch::{self, Follow};
+use crate::admin::Kind;
+
+/// Install an operating system on a host.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  farrier provision rack1-u7 --image https://images/os.img.zst \\\n      --digest sha256:9f86d0… --user-data user-data.yaml --wait\n\nThe digest is that of the file as served. Everything on the target disk is lost.")]
+pub(crate) struct ProvisionArgs {
+    /// The host; it must be Available
+    host: Name,
+    /// URL of the image, http or https
+    #[arg(long, value_name = "URL")]
+    image: WebUrl,
+    /// Digest of the image file as served: sha256: and 64 hex digits
+    #[arg(long)]
+    digest: Digest,
+    /// File with user-data for the machine, `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    user_data: PathBuf,
+    /// Disk to write, such as /dev/sda [default: the smallest that fits]
+    #[arg(long)]
+    disk: Option<DiskPin>,
+    /// Name of the machine [default: that of the host]
+    #[arg(long)]
+    name: Option<Name>,
+    /// Where vmlinuz and initrd.img of the inspection image are [default: as the controller says]
+    #[arg(long, value_name = "URL")]
+    inspection_image_url: Option<WebUrl>,
+    /// Follow the installation; exit 0 when the host is Ready, 1 when it failed
+    #[arg(long)]
+    wait: bool,
+    /// Give up waiting after this long, such as 90m
+    #[arg(long, value_parser = crate::serve::duration, requires = "wait")]
+    timeout: Option<Duration>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Machines {
+    items: Vec<Beskar7Machine>,
+}
+
+pub(super) async fn provision(
+    client: &Client,
+    namespace: &Name,
+    args: &ProvisionArgs,
+    output: &Output,
+) -> Result<(), Failure> {
+    let user_data = read_input(&args.user_data, "--user-data")?;
+    if user_data.trim().is_empty() || user_data.len() > MAX_BOOTSTRAP_BODY {
+        let problem = format!("the file holds {} bytes, expected 1 to {MAX_BOOTSTRAP_BODY}", user_data.len());
+        return Err(Failure::invalid("--user-data", problem, "give the file the machine should start with"));
+    }
+    must_be_free(client, namespace, &args.host).await?;
+    let inspection = match &args.inspection_image_url {
+        Some(url) => url.to_string(),
+        None => client.info().await?.inspection_image_url,
+    };
+    let machine = args.name.clone().unwrap_or_else(|| args.host.clone());
+    let secret_name = format!("{machine}-user-data");
+    let secret_name: Name = secret_name.parse().map_err(|_| {
+        Failure::invalid("--name", format!("{secret_name:?} would be too long a name"), "give a shorter --name")
+    })?;
+    match client.get::<Beskar7Machine>(&item(namespace, Kind::Machine, &machine)).await {
+        Err(Failure::NotFound { .. }) => {}
+        Ok(_) => {
+            let hint = format!("choose another --name, or `farrier delete machine {machine}` first");
+            return Err(Failure::failed(format!("machine {machine} exists already"), hint));
+        }
+        Err(other) => return Err(other),
+    }
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": secret_name, "namespace": namespace },
+        "data": { "value": STANDARD.encode(user_data.as_bytes()) },
+    });
+    client.put(&item(namespace, Kind::Secret, &secret_name), &secret).await?;
+    let mut spec = json!({
+        "inspectionImageURL": inspection,
+        "targetImageURL": args.image,
+        "targetImageDigest": args.digest,
+        "hostName": args.host,
+        "bootstrap": { "dataSecretName": secret_name },
+    });
+    if let Some(disk) = &args.disk {
+        spec["targetDisk"] = json!(disk);
+    }
+    let body = json!({
+        "apiVersion": API_VERSION,
+        "kind": "Beskar7Machine",
+        "metadata": { "name": machine, "namespace": namespace },
+        "spec": spec,
+    });
+    client.post(&collection(namespace, Kind::Machine), &body).await?;
+    output.line(format!("machine/{machine} created for host {}", args.host))?;
+    if !args.wait {
+        return output.line(format!("follow it with: farrier watch {}", args.host));
+    }
+    let follow = Follow { host: Some(args.host.clone()), until: Some(HostState::Ready), timeout: args.timeout, json: false };
+    watch::follow(client, namespace, &follow, output).await
+}
+
+/// Checks before anything is stored that the installation can begin at once.
+async fn must_be_free(client: &Client, namespace: &Name, name: &Name) -> Result<(), Failure> {
+    let host: PhysicalHost = client.get(&item(namespace, Kind::Host, name)).await?;
+    if let Some(machine) = host_view::consumer(&host) {
+        let hint = format!("`farrier release {name}` first, or choose another host");
+        return Err(Failure::failed(format!("host {name} is in use by machine {machine}"), hint));
+    }
+    if host.metadata.deletion_timestamp.is_some() {
+        return Err(Failure::failed(format!("host {name} is being deleted"), "choose another host"));
+    }
+    if host.status.state != HostState::Available {
+        let state = if host.status.state == HostState::New { "New (not looked at yet)" } else { host.status.state.as_str() };
+        let why = &host.status.error_message;
+        let told = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let hint = format!("see `farrier describe host {name}`; a host is Available once its BMC answers");
+        return Err(Failure::failed(format!("host {name} is {state}, not Available{told}"), hint));
+    }
+    let machines: Machines = client.get(&collection(namespace, Kind::Machine)).await?;
+    let waits = |m: &&Beskar7Machine| {
+        m.spec.host_name.as_ref() == Some(name)
+            && !matches!(m.status.phase, Some(MachinePhase::Failed | MachinePhase::Provisioned))
+    };
+    match machines.items.iter().find(waits) {
+        Some(machine) => {
+            let other = &machine.metadata.name;
+            let hint = format!("`farrier delete machine {other}` first, or choose another host");
+            Err(Failure::failed(format!("machine {other} already waits for host {name}"), hint))
+        }
+        None => Ok(()),
+    }
+}

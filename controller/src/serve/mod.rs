@@ -1,0 +1,187 @@
+//! `farrier serve`: every part wired together, started, and stopped in order.
+
+mod settings;
+mod upkeep;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use settings::duration;
+pub use settings::{LogFormat, Settings};
+
+use crate::admin::{self, Admin, AdminError};
+use crate::boot::{self, Boot, RateLimit};
+use crate::callback::{self, Callbacks};
+use crate::clock::SystemClock;
+use crate::images;
+use crate::listen::{Limits, serve_tcp, serve_unix};
+use crate::progress::Progress;
+use crate::store::{Store, StoreError};
+use crate::tls::{ServingIdentity, ServingNames, TlsError, TlsFiles};
+
+/// Why the controller does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be opened.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// There is no usable certificate.
+    #[error("{0}")]
+    Tls(#[from] TlsError),
+    /// The admin API cannot be offered.
+    #[error("{0}")]
+    Admin(#[from] AdminError),
+    /// A port cannot be listened on.
+    #[error("cannot listen on {address} (--{flag}): {source}; stop what uses it, or choose another address")]
+    Listen {
+        /// The flag.
+        flag: &'static str,
+        /// Its value.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A folder that must exist does not.
+    #[error("--images-dir {path:?} is not a folder: {source}; create it, or leave the flag out")]
+    ImagesDir {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Where a started controller listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// Callbacks and boot scripts, HTTPS.
+    pub callbacks: SocketAddr,
+    /// Images, plain HTTP.
+    pub images: SocketAddr,
+    /// Admin API on loopback TCP, when asked for.
+    pub admin: Option<SocketAddr>,
+}
+
+/// Runs the controller until `stop`; `ready` is called once every listener is bound.
+///
+/// # Errors
+/// When a part cannot be started; nothing is left running then.
+pub async fn run(
+    settings: Settings,
+    stop: CancellationToken,
+    ready: impl FnOnce(&Addresses),
+) -> Result<(), StartError> {
+    let clock = SystemClock::shared();
+    let store = Store::open(&settings.data_dir)?;
+    let names = ServingNames::collect(&settings.url_base, &settings.tls_san, hostname().as_deref());
+    let identity = ServingIdentity::open(TlsFiles::new(settings.data_dir.join("tls")), names, clock.now())?;
+    let tls = identity.server_config()?;
+    let images_dir = settings.images_dir();
+    if settings.images_dir.is_none() {
+        let _ = std::fs::create_dir_all(&images_dir);
+    }
+    std::fs::read_dir(&images_dir)
+        .map_err(|source| StartError::ImagesDir { path: images_dir.clone(), source })?;
+
+    let progress = Progress::new();
+    let timings = Arc::new(settings.timings());
+    let callbacks = Callbacks {
+        store: store.clone(),
+        progress: progress.clone(),
+        clock: Arc::clone(&clock),
+        timings: Arc::clone(&timings),
+        logs_dir: settings.data_dir.join("logs"),
+    };
+    let scripts = Boot {
+        store: store.clone(),
+        clock: Arc::clone(&clock),
+        timings: Arc::clone(&timings),
+        ca: Arc::<ServingIdentity>::clone(&identity),
+        url_base: settings.url_base.clone(),
+        proxies: Arc::new(settings.trusted_proxies.clone()),
+        rate: Arc::new(RateLimit::default()),
+        reference_boot: settings.reference_boot,
+    };
+    let admin = Admin {
+        store: store.clone(),
+        progress: progress.clone(),
+        clock: Arc::clone(&clock),
+        info: Arc::new(settings.info()),
+    };
+
+    let https = bind("listen", settings.listen).await?;
+    let http = bind("http-listen", settings.http_listen).await?;
+    let admin_tcp = match settings.admin_listen {
+        None => None,
+        Some(address) => {
+            let token = admin::token_file(&settings.data_dir.join("admin.token"))?;
+            Some((bind("admin-listen", address).await?, token))
+        }
+    };
+    let socket = settings.admin_socket();
+    let unix = admin::bind_unix(&socket)?;
+
+    let mut parts = JoinSet::new();
+    let secure = callback::router(callbacks).merge(boot::router(scripts.clone(), settings.url_base.clone()));
+    let mut plain = images::router(images_dir);
+    if settings.boot_http {
+        plain = plain.merge(boot::router(scripts, settings.http_url_base()));
+    }
+    let local = |listener: &TcpListener, asked: SocketAddr| listener.local_addr().unwrap_or(asked);
+    let addresses = Addresses {
+        callbacks: local(&https, settings.listen),
+        images: local(&http, settings.http_listen),
+        admin: admin_tcp.as_ref().and_then(|(listener, _)| listener.local_addr().ok()),
+    };
+    announce(&settings, &addresses, &socket);
+    parts.spawn(serve_tcp(https, Some(tls), secure, Limits::CALLBACKS, stop.clone()));
+    parts.spawn(serve_tcp(http, None, plain, Limits::IMAGES, stop.clone()));
+    let api: Router = admin::router(admin);
+    if let Some((listener, token)) = admin_tcp {
+        let guarded = admin::require_token(api.clone(), token);
+        parts.spawn(serve_tcp(listener, None, guarded, Limits::ADMIN, stop.clone()));
+    }
+    parts.spawn(serve_unix(unix, api, Limits::ADMIN, stop.clone()));
+    parts.spawn(upkeep::keep(identity, Arc::clone(&clock), stop.clone()));
+    ready(&addresses);
+
+    while let Some(ended) = parts.join_next().await {
+        if let Err(error) = ended {
+            // A part that panicked takes the whole down: half a controller loses hosts silently.
+            tracing::error!(%error, "a part of the controller failed, stopping");
+            stop.cancel();
+        }
+    }
+    let _ = std::fs::remove_file(&socket);
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn bind(flag: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address).await.map_err(|source| StartError::Listen { flag, address, source })
+}
+
+fn hostname() -> Option<String> {
+    nix::sys::utsname::uname().ok()?.nodename().to_str().map(str::to_owned)
+}
+
+fn announce(settings: &Settings, addresses: &Addresses, socket: &std::path::Path) {
+    let base = settings.url_base.as_str();
+    tracing::info!(listen = %addresses.callbacks, base, "callbacks and boot scripts (HTTPS)");
+    let base = settings.http_url_base();
+    tracing::info!(listen = %addresses.images, base = base.as_str(), dir = %settings.images_dir().display(), "images (HTTP)");
+    let first_stage = if settings.boot_http { base } else { settings.url_base.clone() };
+    let script = format!("chain {}/ipxe/${{net0/mac}}?platform=${{platform}}", first_stage.as_str().trim_end_matches('/'));
+    tracing::info!(script, "let iPXE start with this");
+    if let Some(listen) = addresses.admin {
+        tracing::info!(%listen, token_file = %settings.data_dir.join("admin.token").display(), "admin API (HTTP)");
+    }
+    tracing::info!(socket = %socket.display(), "admin API");
+    tracing::info!("ready; next: farrier --admin-socket {} get hosts", socket.display());
+}
