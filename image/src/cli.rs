@@ -65,7 +65,7 @@ pub struct Build {
     /// Which machines it is for: drivers and size
     #[arg(long, value_enum, default_value = "vm")]
     pub profile: Profile,
-    /// A module list instead of the profile's: `NAME` or `NAME load` a line
+    /// A module list instead of the profile's: one `NAME` a line, perhaps with `load` or `optional`
     #[arg(long, value_name = "FILE")]
     pub modules: Option<PathBuf>,
     /// A static program to boot as PID 1, instead of building the agent
@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_given_agent_and_kernel_are_taken() {
-        let cli = parse(&["build", "--agent", "a", "--kernel-tree", "k", "--profile", "full"]).expect("valid");
+        let cli =
+            parse(&["build", "--agent", "a", "--kernel-tree", "k", "--profile", "full"]).expect("valid");
         let Action::Build(build) = cli.command else { panic!("build expected") };
         let request = build.request().expect("request");
         assert_eq!(request.agent, AgentSource::File("a".into()));

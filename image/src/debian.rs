@@ -2,6 +2,7 @@
 //! come from is apt's configuration, not ours; apt checks their signatures.
 
 use crate::command::{Command, CommandError, DOWNLOAD, SHORT};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Why a package could not be had.
@@ -55,8 +56,19 @@ impl Packages {
     /// When apt does not know the metapackage or it has no such dependency.
     pub fn dependency(&self, package: &str, prefix: &str) -> Result<String, DebianError> {
         let text = Command::new("apt-cache", SHORT).args(["depends", "--important", package]).output()?;
-        first_dependency(&String::from_utf8_lossy(&text), prefix)
-            .ok_or_else(|| DebianError::NoDependency { package: package.to_owned(), prefix: prefix.to_owned() })
+        first_dependency(&String::from_utf8_lossy(&text), prefix).ok_or_else(|| DebianError::NoDependency {
+            package: package.to_owned(),
+            prefix: prefix.to_owned(),
+        })
+    }
+
+    /// Those of the packages that apt offers here: one question for all, since apt takes seconds to start.
+    ///
+    /// # Errors
+    /// When `apt-cache` fails.
+    pub fn offered(&self, packages: &[&str]) -> Result<BTreeSet<String>, DebianError> {
+        let text = Command::new("apt-cache", SHORT).arg("policy").args(packages).output()?;
+        Ok(parse_policy(&String::from_utf8_lossy(&text)))
     }
 
     /// Downloads the package's candidate version into the cache, or finds it there. Returns the `.deb`.
@@ -100,14 +112,24 @@ impl Packages {
         }
         make_directory(&self.cache)?;
         let partial = self.scratch()?;
-        Command::new("dpkg-deb", DOWNLOAD).arg("--extract").arg(deb).arg(partial.path().join("x")).output()?;
+        Command::new("dpkg-deb", DOWNLOAD)
+            .arg("--extract")
+            .arg(deb)
+            .arg(partial.path().join("x"))
+            .output()?;
         // Renamed only when complete, so that an interrupted build is not taken for a package.
         if done.exists() {
-            std::fs::remove_dir_all(&done)
-                .map_err(|source| DebianError::File { what: "cannot replace", path: done.clone(), source })?;
+            std::fs::remove_dir_all(&done).map_err(|source| DebianError::File {
+                what: "cannot replace",
+                path: done.clone(),
+                source,
+            })?;
         }
-        std::fs::rename(partial.path().join("x"), &done)
-            .map_err(|source| DebianError::File { what: "cannot rename to", path: done.clone(), source })?;
+        std::fs::rename(partial.path().join("x"), &done).map_err(|source| DebianError::File {
+            what: "cannot rename to",
+            path: done.clone(),
+            source,
+        })?;
         // dpkg-deb gives the directory the package's date; ours tells when it was unpacked.
         std::fs::File::open(&done)
             .and_then(|directory| directory.set_modified(std::time::SystemTime::now()))
@@ -116,10 +138,8 @@ impl Packages {
     }
 
     fn scratch(&self) -> Result<tempfile::TempDir, DebianError> {
-        tempfile::Builder::new().prefix(".scratch-").tempdir_in(&self.cache).map_err(|source| DebianError::File {
-            what: "cannot make a directory in",
-            path: self.cache.clone(),
-            source,
+        tempfile::Builder::new().prefix(".scratch-").tempdir_in(&self.cache).map_err(|source| {
+            DebianError::File { what: "cannot make a directory in", path: self.cache.clone(), source }
         })
     }
 }
@@ -146,6 +166,20 @@ fn first_dependency(text: &str, prefix: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Reads `apt-cache policy`: blocks of `name:` with a `  Candidate: version` line, `(none)` where there is none.
+fn parse_policy(text: &str) -> BTreeSet<String> {
+    let mut offered = BTreeSet::new();
+    let mut package = "";
+    for line in text.lines() {
+        if let (false, Some(name)) = (line.starts_with(' '), line.strip_suffix(':')) {
+            package = name;
+        } else if line.trim().strip_prefix("Candidate: ").is_some_and(|version| version != "(none)") {
+            offered.insert(package.to_owned());
+        }
+    }
+    offered
+}
+
 /// Reads `apt-get download --print-uris`: `'address' file-name size hash`. Returns name and size.
 fn parse_offer(text: &str) -> Option<(String, u64)> {
     text.lines().filter(|line| line.starts_with('\'')).find_map(|line| {
@@ -167,9 +201,20 @@ mod tests {
     }
 
     #[test]
+    fn only_packages_with_a_candidate_are_offered() {
+        let text = "firmware-a:\n  Installed: (none)\n  Candidate: 1:2-3\n  Version table:\n     1:2-3 500\n\
+                    firmware-b:\n  Installed: (none)\n  Candidate: (none)\n";
+        assert_eq!(parse_policy(text), BTreeSet::from(["firmware-a".to_owned()]));
+        assert_eq!(parse_policy(""), BTreeSet::new());
+    }
+
+    #[test]
     fn an_offer_gives_file_name_and_size() {
         let cases = [
-            ("'http://m/p/a_1%3a2_amd64.deb' a_1%3a2_amd64.deb 70591024 SHA256:ab\n", Some(("a_1%3a2_amd64.deb", 70_591_024))),
+            (
+                "'http://m/p/a_1%3a2_amd64.deb' a_1%3a2_amd64.deb 70591024 SHA256:ab\n",
+                Some(("a_1%3a2_amd64.deb", 70_591_024)),
+            ),
             ("W: a warning\n'http://m/x.deb' x.deb 5 SHA256:ab", Some(("x.deb", 5))),
             ("'http://m/x.deb' ../x.deb 5 SHA256:ab", None),
             ("'http://m/x.deb' x.deb many", None),
@@ -186,16 +231,22 @@ mod tests {
         let scratch = tempfile::tempdir().expect("scratch");
         let tree = scratch.path().join("p");
         std::fs::create_dir_all(tree.join("DEBIAN")).expect("dir");
-        let control = "Package: p\nVersion: 1\nArchitecture: all\nMaintainer: t <t@example.org>\nDescription: t\n";
+        let control =
+            "Package: p\nVersion: 1\nArchitecture: all\nMaintainer: t <t@example.org>\nDescription: t\n";
         std::fs::write(tree.join("DEBIAN/control"), control).expect("control");
         std::fs::write(tree.join("file"), "one").expect("file");
         let deb = scratch.path().join("p_1_all.deb");
         let build = || {
-            Command::new("dpkg-deb", SHORT).args(["-Znone", "--root-owner-group", "-b"]).arg(&tree).arg(&deb).output()
+            Command::new("dpkg-deb", SHORT)
+                .args(["-Znone", "--root-owner-group", "-b"])
+                .arg(&tree)
+                .arg(&deb)
+                .output()
         };
         build().expect("dpkg-deb");
         let packages = Packages::new(&scratch.path().join("cache"));
-        let read = || std::fs::read_to_string(packages.unpack(&deb).expect("unpack").join("file")).expect("file");
+        let read =
+            || std::fs::read_to_string(packages.unpack(&deb).expect("unpack").join("file")).expect("file");
         assert_eq!(read(), "one");
         let mark = scratch.path().join("cache/p_1_all/mark");
         std::fs::write(&mark, "").expect("mark");

@@ -61,7 +61,9 @@ impl<'a> Elf<'a> {
         let file = File { bytes };
         let ident = file.at("identification", 0, 16)?;
         if ident[4] != 2 || ident[5] != 1 {
-            return Err(ElfError::OtherMachine { got: format!("class {}, byte order {}", ident[4], ident[5]) });
+            return Err(ElfError::OtherMachine {
+                got: format!("class {}, byte order {}", ident[4], ident[5]),
+            });
         }
         let machine = file.u16("machine", 18)?;
         if machine != MACHINE_X86_64 {

@@ -50,22 +50,32 @@ pub fn find(wanted: BTreeMap<String, BTreeSet<String>>, directories: &[PathBuf])
 }
 
 /// Downloads and unpacks the firmware packages apt offers. Returns their firmware directories, and the
-/// names of the packages it does not offer.
+/// packages that could not be had, with the reason where apt does offer them.
 #[must_use]
 pub fn from_packages(packages: &Packages) -> (Vec<PathBuf>, Vec<String>) {
+    let names: Vec<&str> = package_names().collect();
+    let offered = packages.offered(&names).unwrap_or_default();
     let mut directories = Vec::new();
     let mut missing = Vec::new();
-    for name in package_names() {
-        match packages.download(name).and_then(|deb| packages.unpack(&deb)) {
-            Ok(root) => directories.extend(["usr/lib/firmware", "lib/firmware"].map(|below| root.join(below))),
-            Err(_) => missing.push(name.to_owned()),
+    for name in names {
+        let unpacked =
+            offered.contains(name).then(|| packages.download(name).and_then(|deb| packages.unpack(&deb)));
+        match unpacked {
+            Some(Ok(root)) => {
+                directories.extend(["usr/lib/firmware", "lib/firmware"].map(|below| root.join(below)));
+            }
+            Some(Err(error)) => missing.push(format!("{name}: {error}")),
+            None => missing.push(name.to_owned()),
         }
     }
     (directories, missing)
 }
 
 fn package_names() -> impl Iterator<Item = &'static str> {
-    PACKAGES.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).filter(|name| !name.is_empty())
+    PACKAGES
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim())
+        .filter(|name| !name.is_empty())
 }
 
 /// The plain file, or a compressed one, which the kernel's loader finds by itself.

@@ -7,7 +7,8 @@ use crate::initramfs::{Initramfs, InitramfsError};
 use crate::kernel::{Kernel, KernelError, KernelSource};
 use crate::manifest::{FileRecord, FirmwareRecord, Manifest};
 use crate::modules::{
-    KernelTree, ListError, ModuleList, Profile, ResolveError, Selection, TreeError, index, resolve, tree,
+    KernelTree, ListError, ModuleList, Profile, ResolveError, Selection, TreeError, index, resolve, strip,
+    tree,
 };
 use crate::progress::Progress;
 use std::path::{Path, PathBuf};
@@ -97,7 +98,8 @@ pub fn build(request: &Request, progress: &Progress) -> Result<Manifest, BuildEr
     let selection = resolve::resolve(&tree, &list)?;
     progress.step(&format!("modules: {} of {} selected", selection.modules.len(), tree.modules.len()));
 
-    let (firmware, packages_missing) = find_firmware(request, &kernel, &tree, &selection, &packages, progress);
+    let (firmware, packages_missing) =
+        find_firmware(request, &kernel, &tree, &selection, &packages, progress);
 
     let mut image = Initramfs::default();
     add_agent(&mut image, &agent)?;
@@ -106,9 +108,9 @@ pub fn build(request: &Request, progress: &Progress) -> Result<Manifest, BuildEr
         image.file(&format!("lib/firmware/{name}"), 0o644, read(path)?)?;
     }
     progress.step(&format!("initramfs: compressing {} entries", image.len()));
-    let initrd = image.write_compressed(Vec::new(), request.source_date_epoch).map_err(|source| {
-        InitramfsError::Write { path: request.out.join("initrd.img"), source }
-    })?;
+    let initrd = image
+        .write_compressed(Vec::new(), request.source_date_epoch)
+        .map_err(|source| InitramfsError::Write { path: request.out.join("initrd.img"), source })?;
 
     let manifest = Manifest {
         profile: request.profile,
@@ -120,6 +122,7 @@ pub fn build(request: &Request, progress: &Progress) -> Result<Manifest, BuildEr
         goal_bytes: request.profile.size_goal(),
         module_count: selection.modules.len(),
         modules_loaded: selection.load.clone(),
+        modules_absent: selection.absent.clone(),
         unmet_softdeps: selection.unmet_wishes,
         firmware: FirmwareRecord { files: firmware.files.len(), packages_missing, missing: firmware.missing },
         source_date_epoch: request.source_date_epoch,
@@ -176,7 +179,8 @@ fn add_modules(image: &mut Initramfs, tree: &KernelTree, selection: &Selection) 
     let below = format!("lib/modules/{}", tree.release);
     for name in &selection.modules {
         if let Some(module) = tree.modules.get(name) {
-            image.file(&format!("{below}/{}", module.path), 0o644, tree::read_module(&module.file)?)?;
+            let bytes = strip::without_debug(&module.file, tree::read_module(&module.file)?)?;
+            image.file(&format!("{below}/{}", module.path), 0o644, bytes)?;
         }
     }
     for (name, text) in [
@@ -210,4 +214,129 @@ fn publish(out: &Path, vmlinuz: &[u8], initrd: &[u8], manifest: &Manifest) -> Re
 
 fn read(path: &Path) -> Result<Vec<u8>, BuildError> {
     std::fs::read(path).map_err(|source| BuildError::File { what: "read", path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_elf::ElfFixture;
+    use crate::test_tree::FakeKernel;
+
+    const LIST: &str = "ext4 load\nbnx2x\nahci\n";
+
+    fn kernel() -> FakeKernel {
+        FakeKernel::new("6.1.0-test")
+            .module("kernel/fs/ext4/ext4.ko", &["name=ext4", "depends=jbd2", "alias=fs-ext4"])
+            .module("kernel/fs/jbd2/jbd2.ko", &["name=jbd2", "depends="])
+            .module("kernel/net/bnx2x.ko", &["name=bnx2x", "alias=pci:v000014E4d*", "firmware=bnx2x/e2.fw"])
+            .module("kernel/sound/snd.ko", &["name=snd", "alias=pci:v00001102d*", "firmware=snd.fw"])
+            .builtin(&["kernel/drivers/ata/ahci.ko"])
+    }
+
+    /// A request whose every path is in `scratch`; the output directory is `out` in it.
+    fn request(scratch: &Path, kernel: &FakeKernel) -> Request {
+        let path = |name: &str| scratch.join(name);
+        std::fs::write(path("agent"), ElfFixture::default().build()).expect("agent");
+        std::fs::write(path("list"), LIST).expect("list");
+        Request {
+            out: path("out"),
+            cache: path("cache"),
+            profile: Profile::Vm,
+            modules: Some(path("list")),
+            agent: AgentSource::File(path("agent")),
+            kernel: KernelSource::Tree(kernel.root().to_owned()),
+            firmware: vec![path("firmware")],
+            source_date_epoch: 1_700_000_000,
+        }
+    }
+
+    fn contents(initrd: &Path) -> Vec<(String, Vec<u8>)> {
+        let packed = std::fs::read(initrd).expect("initrd");
+        let archive = zstd::decode_all(packed.as_slice()).expect("zstd");
+        let mut rest = archive.as_slice();
+        let mut found = Vec::new();
+        loop {
+            let reader = cpio::NewcReader::new(rest).expect("entry");
+            if reader.entry().is_trailer() {
+                return found;
+            }
+            let name = reader.entry().name().to_owned();
+            let mut bytes = Vec::new();
+            rest = reader.to_writer(&mut bytes).expect("contents");
+            found.push((name, bytes));
+        }
+    }
+
+    #[test]
+    fn two_builds_from_two_places_are_the_same_byte_for_byte() {
+        let builds: Vec<_> = (0..2)
+            .map(|_| {
+                let scratch = tempfile::tempdir().expect("scratch");
+                let kernel = kernel();
+                let request = request(scratch.path(), &kernel);
+                let manifest = build(&request, &Progress::silent()).expect("build");
+                let read = |name: &str| std::fs::read(request.out.join(name)).expect(name);
+                (read("vmlinuz"), read("initrd.img"), manifest.initrd)
+            })
+            .collect();
+        assert_eq!(builds[0], builds[1]);
+        assert_eq!(builds[0].2, FileRecord::of(&builds[0].1));
+    }
+
+    #[test]
+    fn the_image_holds_the_agent_the_selected_modules_and_their_indexes_only() {
+        let scratch = tempfile::tempdir().expect("scratch");
+        let kernel = kernel();
+        let request = request(scratch.path(), &kernel);
+        build(&request, &Progress::silent()).expect("build");
+        let contents = contents(&request.out.join("initrd.img"));
+        let text = |name: &str| {
+            let found = contents.iter().find(|(path, _)| path == name).map(|(_, bytes)| bytes.clone());
+            String::from_utf8(found.unwrap_or_else(|| panic!("{name} is missing"))).expect("text")
+        };
+        assert_eq!(text("etc/farrier/modules.load"), "ext4\n");
+        assert_eq!(
+            text("lib/modules/6.1.0-test/modules.dep"),
+            "kernel/fs/ext4/ext4.ko: kernel/fs/jbd2/jbd2.ko\nkernel/fs/jbd2/jbd2.ko:\nkernel/net/bnx2x.ko:\n"
+        );
+        assert!(text("lib/modules/6.1.0-test/modules.alias").contains("alias pci:v000014E4d* bnx2x\n"));
+        let names: Vec<&str> = contents.iter().map(|(name, _)| name.as_str()).collect();
+        for name in ["init", "dev/console", "dev/null", "proc", "lib/modules/6.1.0-test/kernel/net/bnx2x.ko"]
+        {
+            assert!(names.contains(&name), "{name} is missing from {names:?}");
+        }
+        assert!(!names.iter().any(|name| name.contains("snd")), "{names:?}");
+    }
+
+    #[test]
+    fn firmware_is_taken_where_it_is_found_and_else_recorded() {
+        let scratch = tempfile::tempdir().expect("scratch");
+        let kernel = kernel();
+        let request = request(scratch.path(), &kernel);
+        let manifest = build(&request, &Progress::silent()).expect("build");
+        assert!(manifest.firmware.missing["bnx2x"].contains("bnx2x/e2.fw"), "{:?}", manifest.firmware);
+        std::fs::create_dir_all(scratch.path().join("firmware/bnx2x")).expect("dir");
+        std::fs::write(scratch.path().join("firmware/bnx2x/e2.fw"), b"blob").expect("firmware");
+        let manifest = build(&request, &Progress::silent()).expect("build");
+        assert_eq!((manifest.firmware.files, manifest.firmware.missing.len()), (1, 0));
+        let contents = contents(&request.out.join("initrd.img"));
+        assert!(contents.contains(&("lib/firmware/bnx2x/e2.fw".into(), b"blob".to_vec())));
+    }
+
+    #[test]
+    fn a_failed_build_leaves_the_last_image_alone() {
+        let scratch = tempfile::tempdir().expect("scratch");
+        let kernel = kernel();
+        let request = request(scratch.path(), &kernel);
+        build(&request, &Progress::silent()).expect("first build");
+        let before = std::fs::read(request.out.join("initrd.img")).expect("initrd");
+        std::fs::write(scratch.path().join("list"), "no_such_driver\n").expect("list");
+        let error = build(&request, &Progress::silent()).expect_err("refused").to_string();
+        assert!(error.contains("no_such_driver") && error.contains("list:1"), "{error}");
+        let needy = ElfFixture::default().interpreter("/lib/ld.so").build();
+        std::fs::write(scratch.path().join("agent"), needy).expect("agent");
+        let error = build(&request, &Progress::silent()).expect_err("refused").to_string();
+        assert!(error.contains("not static"), "{error}");
+        assert_eq!(std::fs::read(request.out.join("initrd.img")).expect("initrd"), before);
+    }
 }

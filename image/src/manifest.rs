@@ -29,6 +29,8 @@ pub struct Manifest {
     pub module_count: usize,
     /// Modules the agent loads at start, in order.
     pub modules_loaded: Vec<String>,
+    /// Optional modules this kernel does not have.
+    pub modules_absent: Vec<String>,
     /// Soft dependencies this kernel does not have, by module.
     pub unmet_softdeps: BTreeMap<String, BTreeSet<String>>,
     /// Firmware in the image and not.
@@ -66,7 +68,7 @@ pub struct FileRecord {
 pub struct FirmwareRecord {
     /// Number of files in the image.
     pub files: usize,
-    /// Packages apt does not offer on the build machine.
+    /// Packages that could not be had on the build machine.
     pub packages_missing: Vec<String>,
     /// Files the modules may ask for that are not in the image, by module.
     pub missing: BTreeMap<String, BTreeSet<String>>,
@@ -99,16 +101,25 @@ impl std::fmt::Display for Manifest {
     /// The sizes, as people want them at the end of a build.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let goal = if self.total_bytes <= self.goal_bytes { "within" } else { "ABOVE" };
-        writeln!(out, "profile   {} (kernel {}, {} modules)", self.profile, self.kernel_version, self.module_count)?;
+        writeln!(
+            out,
+            "profile   {} (kernel {}, {} modules)",
+            self.profile, self.kernel_version, self.module_count
+        )?;
         writeln!(out, "agent     {}  {}", Megabytes(self.agent.file.bytes), self.agent.built_by)?;
         writeln!(out, "vmlinuz   {}  sha256:{}", Megabytes(self.vmlinuz.bytes), self.vmlinuz.sha256)?;
         writeln!(out, "initrd    {}  sha256:{}", Megabytes(self.initrd.bytes), self.initrd.sha256)?;
-        writeln!(out, "total     {}  {goal} the goal of {}", Megabytes(self.total_bytes), Megabytes(self.goal_bytes))?;
+        writeln!(
+            out,
+            "total     {}  {goal} the goal of {}",
+            Megabytes(self.total_bytes),
+            Megabytes(self.goal_bytes)
+        )?;
         let missing: usize = self.firmware.missing.values().map(BTreeSet::len).sum();
         if missing > 0 {
             writeln!(
                 out,
-                "firmware  {} files in the image, {missing} of {} modules missing; apt does not offer: {}",
+                "firmware  {} files in the image, {missing} of {} modules missing; packages not to be had: {}",
                 self.firmware.files,
                 self.firmware.missing.len(),
                 if self.firmware.packages_missing.is_empty() {
@@ -147,6 +158,7 @@ mod tests {
             goal_bytes: 60_000_000,
             module_count: 3,
             modules_loaded: vec!["ext4".into()],
+            modules_absent: Vec::new(),
             unmet_softdeps: BTreeMap::new(),
             firmware: FirmwareRecord {
                 files: 1,
@@ -161,14 +173,17 @@ mod tests {
     fn a_manifest_survives_json() {
         let text = serde_json::to_string(&sample(5)).expect("json");
         assert_eq!(serde_json::from_str::<Manifest>(&text).expect("parse"), sample(5));
-        assert!(text.contains(r#""agent":{"version":null,"builtBy":"given","bytes":3,"sha256":"ba7816bf"#), "{text}");
+        assert!(
+            text.contains(r#""agent":{"version":null,"builtBy":"given","bytes":3,"sha256":"ba7816bf"#),
+            "{text}"
+        );
     }
 
     #[test]
     fn the_summary_tells_whether_the_goal_is_met_and_what_is_missing() {
         let small = sample(59_990_000).to_string();
         assert!(small.contains("59.99 MB  within the goal of  60.00 MB"), "{small}");
-        assert!(small.contains("2 of 1 modules missing; apt does not offer: firmware-x"), "{small}");
+        assert!(small.contains("2 of 1 modules missing; packages not to be had: firmware-x"), "{small}");
         assert!(sample(60_000_001).to_string().contains("ABOVE the goal"));
     }
 }

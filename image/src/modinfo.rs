@@ -48,7 +48,8 @@ impl ModInfo {
     pub fn from_section(section: &[u8]) -> ModInfo {
         let mut info = ModInfo::default();
         for entry in section.split(|byte| *byte == 0) {
-            let Some((key, value)) = std::str::from_utf8(entry).ok().and_then(|text| text.split_once('=')) else {
+            let Some((key, value)) = std::str::from_utf8(entry).ok().and_then(|text| text.split_once('='))
+            else {
                 continue;
             };
             match key {

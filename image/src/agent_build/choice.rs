@@ -88,7 +88,8 @@ pub fn choose(wanted: Toolchain, probe: &Probe) -> Result<Choice, AgentBuildErro
                     (Toolchain::Auto, Err(why)) => format!("the active toolchain: {why}"),
                     _ => "asked for".to_owned(),
                 };
-                let reason = format!("built with Debian's rustc-web and a standard library from source ({why})");
+                let reason =
+                    format!("built with Debian's rustc-web and a standard library from source ({why})");
                 if let Some(choice) = pick(compiler, StandardLibrary::FromSource, reason) {
                     return Ok(choice);
                 }

@@ -104,7 +104,11 @@ impl StaticAgent {
     ///
     /// # Errors
     /// When it cannot be read, is no x86-64 program, or asks for an interpreter or a shared library.
-    pub fn from_file(path: &Path, version: Option<String>, built_by: String) -> Result<Self, AgentBuildError> {
+    pub fn from_file(
+        path: &Path,
+        version: Option<String>,
+        built_by: String,
+    ) -> Result<Self, AgentBuildError> {
         let bytes = std::fs::read(path).map_err(|source| AgentBuildError::File {
             what: "read",
             path: path.to_owned(),
@@ -141,12 +145,13 @@ pub fn build(
     let directory = request.workspace.join("target/agent-musl");
     let native = match choice.library {
         StandardLibrary::Prebuilt => None,
-        StandardLibrary::FromSource => Some(unwind::prepare(&directory.join("native"), &choice.musl_gcc, packages)?),
+        StandardLibrary::FromSource => {
+            Some(unwind::prepare(&directory.join("native"), &choice.musl_gcc, packages)?)
+        }
     };
     progress.step("agent: compiling (the first time takes several minutes)");
     let program = cargo::run(request, &choice, &directory, native.as_deref())?;
-    let agent =
-        StaticAgent::from_file(&program, Some(env!("CARGO_PKG_VERSION").to_owned()), choice.reason.clone())?;
+    let agent = StaticAgent::from_file(&program, Some(env!("CARGO_PKG_VERSION").to_owned()), choice.reason)?;
     progress.step(&format!("agent: static, {} bytes", agent.bytes.len()));
     Ok(agent)
 }
@@ -158,7 +163,9 @@ pub fn build(
 pub fn find_workspace(start: &Path) -> Result<PathBuf, AgentBuildError> {
     start
         .ancestors()
-        .find(|directory| directory.join("agent/Cargo.toml").is_file() && directory.join("Cargo.lock").is_file())
+        .find(|directory| {
+            directory.join("agent/Cargo.toml").is_file() && directory.join("Cargo.lock").is_file()
+        })
         .map(Path::to_owned)
         .ok_or_else(|| AgentBuildError::NoWorkspace { start: start.to_owned() })
 }
@@ -191,7 +198,10 @@ mod tests {
         let mut object = ElfFixture::default().build();
         object[16] = 1;
         let cases: [(&[u8], &str); 4] = [
-            (&ElfFixture::default().interpreter("/lib/ld-musl-x86_64.so.1").build(), "interpreter /lib/ld-musl"),
+            (
+                &ElfFixture::default().interpreter("/lib/ld-musl-x86_64.so.1").build(),
+                "interpreter /lib/ld-musl",
+            ),
             (&ElfFixture::default().dynamic(&[1]).build(), "shared library"),
             (&object, "object file"),
             (b"#!/bin/sh\n", "not an ELF file"),

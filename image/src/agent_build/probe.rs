@@ -27,7 +27,8 @@ fn active() -> Result<Compiler, String> {
     if has_std(&library) {
         return Ok(compiler);
     }
-    let rustup = find_program("rustup").ok_or("it has no standard library for the target, and there is no rustup")?;
+    let rustup =
+        find_program("rustup").ok_or("it has no standard library for the target, and there is no rustup")?;
     Command::new(rustup, TARGET_ADD)
         .args(["target", "add", TARGET])
         .output()

@@ -7,8 +7,11 @@ use std::fmt::Write as _;
 
 /// The selected modules by file path, the order of every index.
 fn by_path<'a>(tree: &'a KernelTree, selection: &'a Selection) -> Vec<(&'a String, &'a Module)> {
-    let mut modules: Vec<_> =
-        selection.modules.iter().filter_map(|name| tree.modules.get(name).map(|module| (name, module))).collect();
+    let mut modules: Vec<_> = selection
+        .modules
+        .iter()
+        .filter_map(|name| tree.modules.get(name).map(|module| (name, module)))
+        .collect();
     modules.sort_by(|left, right| left.1.path.cmp(&right.1.path));
     modules
 }
@@ -85,7 +88,10 @@ mod tests {
     fn sample() -> (KernelTree, Selection) {
         let tree = tree(
             &[
-                ("ext4", &["depends=jbd2,crc16", "alias=fs-ext4", "alias=ext3", "softdep=pre: crypto-crc32c"]),
+                (
+                    "ext4",
+                    &["depends=jbd2,crc16", "alias=fs-ext4", "alias=ext3", "softdep=pre: crypto-crc32c"],
+                ),
                 ("jbd2", &["depends=crc16"]),
                 ("crc16", &[]),
                 ("crc32c_generic", &["alias=crypto-crc32c"]),
@@ -116,14 +122,18 @@ mod tests {
         assert!(aliases.contains("alias fs-ext4 ext4\nalias ext3 ext4\n"), "{aliases}");
         assert!(!aliases.contains("left_out"), "{aliases}");
         let wishes = softdep(&tree, &selection);
-        assert!(wishes.ends_with("softdep e1000 pre: a post: b\nsoftdep ext4 pre: crypto-crc32c\n"), "{wishes}");
+        assert!(
+            wishes.ends_with("softdep e1000 pre: a post: b\nsoftdep ext4 pre: crypto-crc32c\n"),
+            "{wishes}"
+        );
         assert!(!wishes.contains("left_out"), "{wishes}");
     }
 
     #[test]
     fn every_path_in_modules_dep_is_a_selected_module() {
         let (tree, selection) = sample();
-        let shipped: Vec<&str> = selection.modules.iter().map(|name| tree.modules[name].path.as_str()).collect();
+        let shipped: Vec<&str> =
+            selection.modules.iter().map(|name| tree.modules[name].path.as_str()).collect();
         for line in dep(&tree, &selection).lines() {
             for path in line.split([':', ' ']).filter(|path| !path.is_empty()) {
                 assert!(shipped.contains(&path), "{path} is not in the image");

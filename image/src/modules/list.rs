@@ -1,7 +1,8 @@
 //! Module lists: text files people edit.
 //!
-//! One module (or module alias, such as `crc32c`) a line; `#` starts a comment. A second word `load`
-//! asks the agent to load it at start, for what no device announces: file systems and their helpers.
+//! One module (or module alias, such as `crc32c`) a line; `#` starts a comment. A second word says more:
+//! `load` asks the agent to load it at start, for what no device announces (file systems and their
+//! helpers); `optional` lets a kernel lack it, for drivers that only newer kernels have.
 
 use std::path::{Path, PathBuf};
 
@@ -66,8 +67,8 @@ pub enum ListError {
         /// Why.
         source: std::io::Error,
     },
-    /// A line is neither `name` nor `name load`.
-    #[error("{}:{line}: expected `NAME` or `NAME load`, got `{got}`", path.display())]
+    /// A line is neither a name nor a name with one known word.
+    #[error("{}:{line}: expected `NAME`, `NAME load` or `NAME optional`, got `{got}`", path.display())]
     Line {
         /// The list.
         path: PathBuf,
@@ -85,6 +86,8 @@ pub struct Wanted {
     pub name: String,
     /// Loaded by the agent at start.
     pub load: bool,
+    /// A kernel may lack it.
+    pub optional: bool,
     /// `file:line`, for errors.
     pub origin: String,
 }
@@ -102,8 +105,8 @@ impl ModuleList {
     /// # Errors
     /// When the file cannot be read or a line is malformed.
     pub fn read(path: &Path) -> Result<ModuleList, ListError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| ListError::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ListError::Read { path: path.to_owned(), source })?;
         let mut list = ModuleList::default();
         list.extend(path, &text)?;
         Ok(list)
@@ -117,10 +120,11 @@ impl ModuleList {
         for (index, raw) in text.lines().enumerate() {
             let line = raw.split('#').next().unwrap_or_default().trim();
             let words: Vec<&str> = line.split_whitespace().collect();
-            let (name, load) = match words.as_slice() {
+            let (name, load, optional) = match words.as_slice() {
                 [] => continue,
-                [name] => (*name, false),
-                [name, "load"] => (*name, true),
+                [name] => (*name, false, false),
+                [name, "load"] => (*name, true, false),
+                [name, "optional"] => (*name, false, true),
                 _ => {
                     return Err(ListError::Line {
                         path: path.to_owned(),
@@ -130,7 +134,7 @@ impl ModuleList {
                 }
             };
             let origin = format!("{}:{}", path.display(), index + 1);
-            self.entries.push(Wanted { name: name.to_owned(), load, origin });
+            self.entries.push(Wanted { name: name.to_owned(), load, optional, origin });
         }
         Ok(())
     }
@@ -141,11 +145,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_comments_and_load_marks_are_read() {
+    fn names_comments_and_marks_are_read() {
         let mut list = ModuleList::default();
-        list.extend(Path::new("x.list"), "# head\n\nnvme\next4 load # a file system\n").expect("valid");
-        let read: Vec<_> = list.entries.iter().map(|e| (e.name.as_str(), e.load, e.origin.as_str())).collect();
-        assert_eq!(read, [("nvme", false, "x.list:3"), ("ext4", true, "x.list:4")]);
+        let text = "# head\n\nnvme\next4 load # a file system\nionic optional\n";
+        list.extend(Path::new("x.list"), text).expect("valid");
+        let read: Vec<_> =
+            list.entries.iter().map(|e| (e.name.as_str(), e.load, e.optional, e.origin.as_str())).collect();
+        assert_eq!(
+            read,
+            [
+                ("nvme", false, false, "x.list:3"),
+                ("ext4", true, false, "x.list:4"),
+                ("ionic", false, true, "x.list:5")
+            ]
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod index;
 pub mod list;
 pub mod resolve;
+pub mod strip;
 pub mod tree;
 
 pub use list::{ListError, ModuleList, Profile};

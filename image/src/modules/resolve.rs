@@ -12,6 +12,8 @@ pub struct Selection {
     pub modules: BTreeSet<String>,
     /// Canonical names the agent loads at start, in the order of the lists.
     pub load: Vec<String>,
+    /// Optional names this kernel does not have, in the order of the lists.
+    pub absent: Vec<String>,
     /// Soft dependencies this kernel does not have, by the module that named them. Harmless: the kernel
     /// treats them as wishes too.
     pub unmet_wishes: BTreeMap<String, BTreeSet<String>>,
@@ -32,7 +34,9 @@ pub enum ResolveError {
         names: Vec<String>,
     },
     /// A module needs another that is not in the tree.
-    #[error("module {module} depends on {needs}, which kernel {release} does not have: the kernel package is incomplete")]
+    #[error(
+        "module {module} depends on {needs}, which kernel {release} does not have: the kernel package is incomplete"
+    )]
     Dangling {
         /// Kernel release.
         release: String,
@@ -54,7 +58,11 @@ pub fn resolve(tree: &KernelTree, list: &ModuleList) -> Result<Selection, Resolv
     for entry in &list.entries {
         let found = tree.answering(&entry.name);
         if found.is_empty() && !tree.builtin.contains_key(&canonical(&entry.name)) {
-            unknown.push(format!("{} ({})", entry.name, entry.origin));
+            if entry.optional {
+                selection.absent.push(entry.name.clone());
+            } else {
+                unknown.push(format!("{} ({})", entry.name, entry.origin));
+            }
         }
         for name in found {
             if entry.load && !selection.load.contains(&name) {
@@ -160,6 +168,16 @@ mod tests {
     }
 
     #[test]
+    fn an_optional_name_may_be_missing_and_is_recorded() {
+        let tree = tree(&[("nvme", &[])], &[]);
+        let selection = resolve(&tree, &list("ionic optional\nnvme optional")).expect("resolves");
+        assert_eq!(
+            (names(&selection), selection.absent.as_slice()),
+            (vec!["nvme"], &["ionic".to_owned()][..])
+        );
+    }
+
+    #[test]
     fn a_missing_dependency_names_both_modules() {
         let tree = tree(&[("nvme", &["depends=nvme-core"])], &[]);
         let error = resolve(&tree, &list("nvme")).expect_err("dangling");
@@ -177,7 +195,10 @@ mod tests {
     fn an_unmet_wish_is_recorded_and_harmless() {
         let tree = tree(&[("nvme", &["softdep=pre: fast post: faster"])], &["faster"]);
         let selection = resolve(&tree, &list("nvme")).expect("resolves");
-        assert_eq!(selection.unmet_wishes, BTreeMap::from([("nvme".into(), BTreeSet::from(["fast".into()]))]));
+        assert_eq!(
+            selection.unmet_wishes,
+            BTreeMap::from([("nvme".into(), BTreeSet::from(["fast".into()]))])
+        );
     }
 
     #[test]

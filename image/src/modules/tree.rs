@@ -53,6 +53,14 @@ pub enum TreeError {
         /// Why, and what to install.
         reason: String,
     },
+    /// A module's debug information could not be taken out.
+    #[error("cannot strip module {}: {reason}", path.display())]
+    Strip {
+        /// Which.
+        path: PathBuf,
+        /// Why, and what to install.
+        reason: String,
+    },
     /// Two files claim one name.
     #[error("two modules are called {name}: {} and {}; the kernel would load only one", first.display(), second.display())]
     Duplicate {
