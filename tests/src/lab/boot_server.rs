@@ -1,0 +1,51 @@
+//! DHCP and TFTP: firmware gets iPXE, iPXE gets the controller's first stage.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result};
+use tokio::process::{Child, Command};
+
+use super::{BOOT_PORT, CONTROLLER};
+
+/// iPXE for UEFI that drives the card through the firmware.
+const IPXE: &str = "/usr/lib/ipxe/snponly.efi";
+
+/// A dnsmasq process; killed when dropped.
+#[derive(Debug)]
+pub(super) struct BootServer {
+    _child: Child,
+}
+
+impl BootServer {
+    /// Starts it; its log is `dnsmasq.log` in `dir`.
+    ///
+    /// # Errors
+    /// When dnsmasq or iPXE is not installed.
+    pub(super) fn start(dir: &Path) -> Result<Self> {
+        let tftp = dir.join("tftp");
+        fs::create_dir_all(&tftp)?;
+        fs::copy(IPXE, tftp.join("snponly.efi")).context("copy iPXE; `make deps` installs it")?;
+        let log = File::create(dir.join("dnsmasq.log"))?;
+        // iPXE fills in its own address and platform.
+        let first_stage = format!("http://{CONTROLLER}:{BOOT_PORT}/ipxe/${{net0/mac}}?platform=${{platform}}");
+        let child = Command::new("dnsmasq")
+            .args(["--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root"])
+            .args(["--log-facility=-", "--log-dhcp", "--pid-file="])
+            .args(["--interface=br0", "--bind-interfaces", "--dhcp-authoritative", "--no-ping"])
+            .args(["--dhcp-range=10.77.0.100,10.77.0.199,255.255.255.0,10m", "--dhcp-match=set:ipxe,175"])
+            .arg("--dhcp-boot=tag:!ipxe,snponly.efi")
+            .arg(format!("--dhcp-boot=tag:ipxe,{first_stage}"))
+            .arg("--enable-tftp")
+            .arg(format!("--tftp-root={}", tftp.canonicalize()?.display()))
+            .arg(format!("--dhcp-leasefile={}", dir.join("leases").display()))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .context("start dnsmasq; `make deps` installs it")?;
+        Ok(Self { _child: child })
+    }
+}

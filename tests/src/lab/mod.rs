@@ -1,0 +1,91 @@
+//! A machine room in one process: a network of its own, DHCP and TFTP, image servers, a controller, servers
+//! with BMCs. All of it is inside namespaces that the kernel takes down with the process, however it ends.
+
+mod admin;
+mod boot_server;
+mod controller;
+mod failing;
+mod files;
+mod greetings;
+mod images;
+mod network;
+mod sandbox;
+mod server;
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+pub use admin::Admin;
+pub use controller::{Controller, Said, ServeOptions};
+pub use failing::until;
+pub use files::{Inspection, programs};
+pub use greetings::Greetings;
+pub use images::{Images, Served};
+pub use sandbox::command as sandboxed;
+pub use server::{Server, ServerPlan};
+
+use boot_server::BootServer;
+use network::Network;
+
+/// The provisioning network's address of the controller and every other service of the lab.
+pub const CONTROLLER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+/// First address of the BMC network.
+pub const BMC_NETWORK: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 0);
+/// HTTPS port of the controller.
+pub const CALLBACK_PORT: u16 = 8082;
+/// HTTP port of the controller.
+pub const BOOT_PORT: u16 = 8080;
+/// Port of the lab's own image server, which can fail on purpose.
+pub const IMAGE_PORT: u16 = 8090;
+/// Port that installed systems report to.
+pub const GREETING_PORT: u16 = 8091;
+
+/// A machine room without controller or servers; both are added by name.
+#[derive(Debug)]
+pub struct Lab {
+    /// Everything it writes.
+    pub dir: PathBuf,
+    /// The image server that fails as told.
+    pub images: Images,
+    /// What installed systems reported.
+    pub greetings: Greetings,
+    network: Network,
+    _boot_server: BootServer,
+}
+
+impl Lab {
+    /// Opens the room in `dir`. The process must be in a network namespace of its own.
+    ///
+    /// # Errors
+    /// When the network cannot be set up or a service does not start.
+    pub async fn open(dir: &Path) -> Result<Self> {
+        std::fs::create_dir_all(dir).with_context(|| format!("create {}", dir.display()))?;
+        let network = Network::set_up()?;
+        let boot_server = BootServer::start(dir)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            images: Images::serve((CONTROLLER, IMAGE_PORT).into()).await?,
+            greetings: Greetings::serve((CONTROLLER, GREETING_PORT).into()).await?,
+            network,
+            _boot_server: boot_server,
+        })
+    }
+
+    /// Starts a controller whose data and log are in the room's directory.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub async fn controller(&self, inspection: &Inspection, options: ServeOptions) -> Result<Controller> {
+        Controller::start(&self.dir, inspection, options).await
+    }
+
+    /// Puts a server into the room, off, with its BMC answering.
+    ///
+    /// # Errors
+    /// When a network port or the BMC cannot be made.
+    pub async fn server(&mut self, plan: ServerPlan) -> Result<Server> {
+        Server::install(&self.dir, &mut self.network, plan).await
+    }
+}

@@ -1,0 +1,57 @@
+//! The room's wiring: one bridge for provisioning, one network for BMCs, a tap device for each network card.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::{BMC_NETWORK, CONTROLLER};
+use crate::tool;
+
+const BRIDGE: &str = "br0";
+const BMC_LINK: &str = "bmc0";
+
+/// The wiring; the kernel takes it down with the namespace.
+#[derive(Debug)]
+pub(super) struct Network {
+    taps: u32,
+    bmcs: u8,
+}
+
+impl Network {
+    /// Wires an empty room.
+    ///
+    /// # Errors
+    /// When `ip` fails: not root, or the namespace is in use already.
+    pub(super) fn set_up() -> Result<Self> {
+        ip("link set lo up")?;
+        ip(&format!("link add {BRIDGE} type bridge forward_delay 0 stp_state 0"))?;
+        ip(&format!("address add {CONTROLLER}/24 dev {BRIDGE}"))?;
+        ip(&format!("link set {BRIDGE} up"))?;
+        ip(&format!("link add {BMC_LINK} type dummy"))?;
+        ip(&format!("link set {BMC_LINK} up"))?;
+        Ok(Self { taps: 0, bmcs: 0 })
+    }
+
+    /// A new port of the provisioning network.
+    pub(super) fn tap(&mut self) -> Result<String> {
+        let name = format!("tap{}", self.taps);
+        self.taps += 1;
+        ip(&format!("tuntap add {name} mode tap"))?;
+        ip(&format!("link set {name} master {BRIDGE} up"))?;
+        Ok(name)
+    }
+
+    /// A new address in the BMC network.
+    pub(super) fn bmc_address(&mut self) -> Result<Ipv4Addr> {
+        self.bmcs += 1;
+        let [a, b, c, _] = BMC_NETWORK.octets();
+        let address = Ipv4Addr::new(a, b, c, self.bmcs);
+        ip(&format!("address add {address}/32 dev {BMC_LINK}"))?;
+        Ok(address)
+    }
+}
+
+fn ip(words: &str) -> Result<()> {
+    tool::run(Command::new("ip").args(words.split_whitespace()))
+}

@@ -1,0 +1,145 @@
+//! A server in the room: hardware, BMC, and the YAML an operator would write for it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use super::network::Network;
+use crate::qemu::{Bus, Disk, Files, Hardware, Nic};
+use crate::redfish::{Bmc, Engine, Login, Machine};
+use crate::secrets;
+
+/// What a server is to be.
+#[derive(Clone, Debug)]
+pub struct ServerPlan {
+    /// Its name as a PhysicalHost.
+    pub name: String,
+    /// Bytes of its two disks, the boot disk first.
+    pub disks: [u64; 2],
+    /// Memory, in MiB.
+    pub memory_mib: u64,
+    /// Whether it runs; otherwise it only draws power.
+    pub runs: bool,
+}
+
+impl ServerPlan {
+    /// A server with an empty 2 GiB virtio disk and an empty 3 GiB NVMe disk.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), disks: [2 << 30, 3 << 30], memory_mib: 1536, runs: true }
+    }
+}
+
+/// A server.
+#[derive(Debug)]
+pub struct Server {
+    /// Its name as a PhysicalHost.
+    pub name: String,
+    /// Its power side.
+    pub machine: Machine,
+    /// Its BMC.
+    pub bmc: Bmc,
+    /// What its serial port printed.
+    pub serial_log: PathBuf,
+}
+
+impl Server {
+    pub(super) async fn install(dir: &Path, network: &mut Network, plan: ServerPlan) -> Result<Self> {
+        let dir = dir.join(&plan.name);
+        std::fs::create_dir_all(&dir).with_context(|| format!("create {}", dir.display()))?;
+        let address = network.bmc_address()?;
+        let unique = address.octets()[3];
+        let hardware = hardware(&plan, &dir, unique, network)?;
+        let serial_log = dir.join("serial.log");
+        let engine = if plan.runs {
+            let files = Files {
+                variables: dir.join("firmware-variables.fd"),
+                serial_log: serial_log.clone(),
+                qemu_log: dir.join("qemu.log"),
+                control: dir.join("qmp"),
+            };
+            Engine::Qemu { hardware, files }
+        } else {
+            Engine::Inert(hardware)
+        };
+        let machine = Machine::new(engine);
+        let login = Login { user: "operator".to_owned(), password: secrets::random("bmc-password")? };
+        let address = SocketAddr::from((address, 8443));
+        let bmc = Bmc::serve(machine.clone(), address, login, &dir.join("redfish.log")).await?;
+        Ok(Self { name: plan.name, machine, bmc, serial_log })
+    }
+
+    /// The file behind the disk the firmware boots.
+    pub fn boot_disk(&self) -> &Path {
+        &self.machine.hardware().disks[0].file
+    }
+
+    /// Address of the card it network-boots from.
+    pub fn mac(&self) -> &str {
+        &self.machine.hardware().nics[0].mac
+    }
+
+    /// The host and its BMC's login and CA, as an operator writes them.
+    pub fn manifest(&self) -> String {
+        let name = &self.name;
+        let ca: String = self.bmc.ca_pem.lines().map(|line| format!("    {line}\n")).collect();
+        let address = self.bmc.url.trim_start_matches("https://").split(':').next().unwrap_or_default();
+        format!(
+            "apiVersion: v1
+kind: Secret
+metadata:
+  name: {name}-bmc
+  annotations:
+    beskar7.infrastructure.cluster.x-k8s.io/bmc-addresses: \"{address}\"
+    beskar7.infrastructure.cluster.x-k8s.io/bmc-ca-secret: {name}-bmc-ca
+stringData:
+  username: {user}
+  password: {password}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {name}-bmc-ca
+stringData:
+  ca.crt: |
+{ca}---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: PhysicalHost
+metadata:
+  name: {name}
+spec:
+  bootMACAddresses: [\"{mac}\"]
+  redfishConnection:
+    address: {url}
+    credentialsSecretRef: {name}-bmc
+    caBundleSecretRef: {name}-bmc-ca
+",
+            user = self.bmc.login.user,
+            password = self.bmc.login.password,
+            mac = self.mac(),
+            url = self.bmc.url,
+        )
+    }
+}
+
+fn hardware(plan: &ServerPlan, dir: &Path, unique: u8, network: &mut Network) -> Result<Hardware> {
+    let disk = |index: usize, bus| Disk {
+        bus,
+        serial: format!("FARRIER-DISK-{unique}{index}"),
+        size: plan.disks[index],
+        file: dir.join(format!("disk{index}.raw")),
+    };
+    let mut nic = |index: u8| -> Result<Nic> {
+        Ok(Nic { mac: format!("52:54:00:fa:{unique:02x}:{index:02x}"), tap: network.tap()? })
+    };
+    Ok(Hardware {
+        manufacturer: "Farrier Works".to_owned(),
+        product: "Anvil 2000".to_owned(),
+        serial: format!("ANVIL-{unique:04}"),
+        sockets: 2,
+        cores: 2,
+        memory_mib: plan.memory_mib,
+        disks: vec![disk(0, Bus::Virtio), disk(1, Bus::Nvme)],
+        nics: vec![nic(1)?, nic(2)?],
+    })
+}
