@@ -9,6 +9,7 @@ pub mod clock;
 pub mod images;
 pub mod listen;
 pub mod progress;
+pub mod reconcile;
 pub mod serve;
 pub mod store;
 pub mod tls;

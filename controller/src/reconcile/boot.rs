@@ -1,0 +1,105 @@
+//! Booting a host's inspection image, in the order of
+//! [`boot_plan`](farrier_shared::lifecycle::boot_plan), and the other things done to a host's power.
+
+use farrier_shared::contract::HostKey;
+use farrier_shared::lifecycle::mint::{Ensured, Entropy, ensure};
+use farrier_shared::lifecycle::{
+    BootPlan, CredentialsRead, InspectRequest, PowerAction, PowerState, host_view,
+};
+use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource as _};
+
+use super::bmc::AskError;
+use super::{PassError, Shell};
+use crate::bmc::{BootMode, ResetKind};
+use crate::store::StoreError;
+
+impl Shell {
+    pub(super) async fn boot(&self, machine: &Beskar7Machine, plan: &BootPlan) -> Result<(), PassError> {
+        let store = &self.ctx.store;
+        let host = self.claimed(machine, &plan.host).await?;
+        let bmc = self.connect(&host).await?;
+        bmc.set_boot_pxe_once(BootMode::AsConfigured).await.map_err(AskError::from)?;
+        let power = bmc.power_state().await.map_err(AskError::from)?;
+
+        // Whatever is booted finds its credentials: they come before the power.
+        let host = self.claimed(machine, &plan.host).await?;
+        let stored = store.credentials(&plan.host).await?;
+        let read = stored.as_ref().map_or(CredentialsRead::Absent, |s| CredentialsRead::Present(&s.value));
+        let running = plan.still_running(power);
+        let now = self.ctx.clock.now();
+        let ensured = ensure(&host, machine, read, running, &entropy()?, now, &self.ctx.timings)?;
+        if let Ensured::Write(new) = &ensured {
+            let version = stored.as_ref().map(|s| s.version.as_str());
+            store.put_credentials(&plan.host, new, version).await?;
+        }
+        let credentials = ensured.credentials();
+
+        if let Some(action) = plan.power(credentials, power) {
+            tracing::info!(host = %plan.host, run = credentials.run, ?action, "booting the inspection image");
+            bmc.reset(reset_kind(action)).await.map_err(AskError::from)?;
+        }
+        self.memory.booted(&host, machine, &credentials.run);
+
+        let fresh = self.claimed(machine, &plan.host).await?;
+        match plan.request(&fresh, machine, credentials) {
+            InspectRequest::Write(signal) => Ok(store.put_signal(&plan.host, &signal).await?),
+            InspectRequest::NoLongerApplies => {
+                tracing::info!(host = %plan.host, "the host has moved on by itself, nothing is requested");
+                Ok(())
+            }
+            InspectRequest::NotOurs => Err(not_ours(&plan.host)),
+        }
+    }
+
+    /// The host, freshly read, if it is still this machine's.
+    async fn claimed(&self, machine: &Beskar7Machine, key: &HostKey) -> Result<PhysicalHost, PassError> {
+        let host = self.host(key).await?;
+        if host_view::is_claimed_by(&host, machine) { Ok(host) } else { Err(not_ours(key)) }
+    }
+
+    /// The host, freshly read.
+    pub(super) async fn host(&self, key: &HostKey) -> Result<PhysicalHost, StoreError> {
+        let host = self.ctx.store.get::<PhysicalHost>(key).await?;
+        host.ok_or_else(|| StoreError::NotFound { kind: PhysicalHost::KIND, key: key.clone() })
+    }
+
+    pub(super) async fn ensure_powered_on(&self, key: &HostKey) -> Result<(), PassError> {
+        let bmc = self.connect(&self.host(key).await?).await?;
+        if bmc.power_state().await.map_err(AskError::from)? == PowerState::Off {
+            tracing::info!(host = %key, "the host is off in the middle of its inspection, switching it on again");
+            bmc.reset(ResetKind::On).await.map_err(AskError::from)?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn clear_boot_override(&self, key: &HostKey) -> Result<(), PassError> {
+        let bmc = self.connect(&self.host(key).await?).await?;
+        Ok(bmc.clear_boot_override().await.map_err(AskError::from)?)
+    }
+
+    pub(super) async fn power(&self, key: &HostKey, action: PowerAction) -> Result<(), PassError> {
+        let bmc = self.connect(&self.host(key).await?).await?;
+        Ok(bmc.reset(reset_kind(action)).await.map_err(AskError::from)?)
+    }
+}
+
+fn not_ours(host: &HostKey) -> PassError {
+    PassError::Other(format!("host {host} is not claimed by this machine any more"))
+}
+
+fn reset_kind(action: PowerAction) -> ResetKind {
+    match action {
+        PowerAction::On => ResetKind::On,
+        PowerAction::GracefulShutdown => ResetKind::GracefulShutdown,
+        PowerAction::ForceOff => ResetKind::ForceOff,
+        PowerAction::ForceRestart => ResetKind::ForceRestart,
+    }
+}
+
+fn entropy() -> Result<Entropy, PassError> {
+    let mut entropy = Entropy { token: [0; 32], nonce: [0; 32], run: [0; 8] };
+    getrandom::fill(&mut entropy.token).map_err(PassError::Random)?;
+    getrandom::fill(&mut entropy.nonce).map_err(PassError::Random)?;
+    getrandom::fill(&mut entropy.run).map_err(PassError::Random)?;
+    Ok(entropy)
+}

@@ -1,0 +1,272 @@
+//! One pass over a machine.
+
+use farrier_shared::contract::HostKey;
+use farrier_shared::lifecycle::machine::MACHINE_FINALIZER;
+use farrier_shared::lifecycle::{
+    BootstrapRead, CredentialsRead, MachineDecision, MachineEffect, MachineFacts, OwnerRead, claim,
+    decide_machine, host_view,
+};
+use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Secret};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{Key, Next, PassError, Shell, memory};
+use crate::store::StoreError;
+
+/// Claims tried in one pass before it starts anew later: each lost one means that somebody else has a host.
+const CLAIM_ATTEMPTS: usize = 8;
+
+impl Shell {
+    pub(super) async fn machine_pass(&self, key: &HostKey) -> Result<Next, PassError> {
+        let mut slot = self.slot().await;
+        let Some(machine) = self.ctx.store.get::<Beskar7Machine>(key).await? else {
+            self.memory.forget_machine(key);
+            return Ok(Next::default());
+        };
+        let mut lost = 0;
+        loop {
+            let mut hosts = self.hosts_for(&machine).await?;
+            if lost > 0 && !hosts.is_empty() {
+                // Whoever lost a race looks elsewhere first than the others that lost it.
+                let at = scatter(&machine.metadata.uid, lost) % hosts.len();
+                hosts.rotate_left(at);
+            }
+            let decision = self.decide(&machine, &hosts).await?;
+            match self.carry_out_machine(machine.clone(), &hosts, &decision, &mut slot).await {
+                Err(Halt::ClaimLost) if lost < CLAIM_ATTEMPTS => lost += 1,
+                Err(Halt::ClaimLost) => {
+                    return Ok(Next { again: Some(self.ctx.timings.soon), ..Next::default() });
+                }
+                Err(Halt::Failed(error)) => {
+                    let Some(host) = self.memory.host_of(&machine).filter(|_| matches!(error, PassError::Bmc(_)))
+                    else {
+                        return Err(error);
+                    };
+                    tracing::warn!(machine = %key, %host, %error, "the host's BMC failed; asking how it is");
+                    return Ok(Next { wake: vec![Key::Bmc(host)], failed: true, ..Next::default() });
+                }
+                Ok(()) => return Ok(self.after(key, decision)),
+            }
+        }
+    }
+
+    fn after(&self, key: &HostKey, decision: MachineDecision) -> Next {
+        let failed = decision.error.is_some();
+        if let Some(error) = decision.error {
+            tracing::warn!(machine = %key, error, "the machine cannot go on");
+        }
+        Next { again: Some(decision.requeue), failed, ..Next::default() }
+    }
+
+    /// The host the machine has, or else every host of its namespace.
+    async fn hosts_for(&self, machine: &Beskar7Machine) -> Result<Vec<PhysicalHost>, StoreError> {
+        let named = machine.spec.provider_id.as_ref().map(|id| id.host().clone());
+        for key in [named, self.memory.host_of(machine)].into_iter().flatten() {
+            if key.namespace == machine.metadata.namespace
+                && let Some(host) = self.ctx.store.get::<PhysicalHost>(&key).await?
+                && host_view::is_claimed_by(&host, machine)
+            {
+                return Ok(vec![host]);
+            }
+        }
+        self.ctx.store.list(Some(&machine.metadata.namespace)).await
+    }
+
+    async fn decide(
+        &self,
+        machine: &Beskar7Machine,
+        hosts: &[PhysicalHost],
+    ) -> Result<MachineDecision, PassError> {
+        let store = &self.ctx.store;
+        let host = claim::claimed_host(machine, hosts);
+        self.memory.set_host_of(machine, host.map(|h| h.metadata.key()));
+        let (credentials, signals) = match host {
+            Some(host) => {
+                let key = host.metadata.key();
+                (store.credentials(&key).await, store.signals(&key).await?)
+            }
+            None => (Ok(None), Vec::new()),
+        };
+        let bootstrap = match &machine.spec.bootstrap {
+            None => BootstrapRead::Unnamed,
+            Some(bootstrap) => {
+                let key =
+                    HostKey::new(machine.metadata.namespace.clone(), bootstrap.data_secret_name.clone());
+                match store.get::<Secret>(&key).await {
+                    Ok(Some(_)) => BootstrapRead::Present,
+                    Ok(None) => BootstrapRead::Missing,
+                    Err(_) => BootstrapRead::Unreadable,
+                }
+            }
+        };
+        let digest = self.memory.digest(machine);
+        let booted = host.and_then(|host| self.memory.booted_run(host, machine));
+        let progress = host.and_then(|host| self.memory.progress(host));
+        Ok(decide_machine(&MachineFacts {
+            machine,
+            owner: OwnerRead::Standalone,
+            bootstrap,
+            digest: &digest,
+            hosts,
+            credentials: match &credentials {
+                Ok(None) => CredentialsRead::Absent,
+                Ok(Some(stored)) => CredentialsRead::Present(&stored.value),
+                Err(_) => CredentialsRead::Unreadable,
+            },
+            signals: &signals,
+            booted_run: booted.as_deref(),
+            clock: memory::clock(
+                self.ctx.clock.as_ref(),
+                self.listening_since,
+                progress.as_ref(),
+                &self.ctx.timings,
+            ),
+        }))
+    }
+
+    async fn carry_out_machine(
+        &self,
+        mut machine: Beskar7Machine,
+        hosts: &[PhysicalHost],
+        decision: &MachineDecision,
+        slot: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<(), Halt> {
+        let store = &self.ctx.store;
+        let name = machine.metadata.key();
+        for note in &decision.notes {
+            tracing::info!(machine = %name, "{note}");
+        }
+        for effect in &decision.effects {
+            if waits_for_others(effect) {
+                // Waiting for a BMC or a web server takes no room from other passes.
+                *slot = None;
+            }
+            match effect {
+                MachineEffect::AddFinalizer => {
+                    machine.metadata.finalizers.push(MACHINE_FINALIZER.to_owned());
+                    machine = store.update(&machine).await?;
+                }
+                MachineEffect::RemoveFinalizer => {
+                    machine.metadata.finalizers.retain(|f| f != MACHINE_FINALIZER);
+                    match store.update(&machine).await {
+                        Ok(_) | Err(StoreError::NotFound { .. }) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                MachineEffect::WriteStatus => {
+                    machine.status = decision.status.clone();
+                    machine = store.update(&machine).await?;
+                }
+                MachineEffect::SetProviderId(id) => {
+                    machine.spec.provider_id = Some(id.clone());
+                    machine = store.update(&machine).await?;
+                }
+                MachineEffect::ResolveDigest(url) => self.resolve_digest(&machine, url).await,
+                MachineEffect::Claim(host) => self.claim(&machine, hosts, host).await?,
+                MachineEffect::Boot(plan) => self.boot(&machine, plan).await?,
+                MachineEffect::Signal { host, signal, best_effort } => {
+                    let put = store.put_signal(host, signal).await;
+                    tolerate(*best_effort, &name, "signal", put.map_err(PassError::from))?;
+                }
+                MachineEffect::EnsurePoweredOn(host) => {
+                    tolerate(true, &name, "power recheck", self.ensure_powered_on(host).await)?;
+                }
+                MachineEffect::ClearBootOverride(host) => {
+                    tolerate(true, &name, "clearing the boot override", self.clear_boot_override(host).await)?;
+                }
+                MachineEffect::Power { host, action } => {
+                    tolerate(true, &name, "power action", self.power(host, *action).await)?;
+                }
+                MachineEffect::CutToken { host, credentials } => {
+                    let stored = store.credentials(host).await?;
+                    // Cut what was decided on, not what was minted since.
+                    let same = stored.filter(|s| s.value.run == credentials.run);
+                    if let Some(stored) = same {
+                        store.put_credentials(host, credentials, Some(&stored.version)).await?;
+                    }
+                }
+                MachineEffect::Release(host) => self.release(&machine, host).await?,
+                MachineEffect::Record { host, entry } => {
+                    tracing::info!(%host, event = entry.event, reason = entry.reason, "host");
+                    if let Err(error) = store.append_history(host, entry).await {
+                        tracing::warn!(%host, %error, "the host's history is incomplete");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn claim(&self, machine: &Beskar7Machine, hosts: &[PhysicalHost], key: &HostKey) -> Result<(), Halt> {
+        let Some(seen) = hosts.iter().find(|h| h.metadata.key() == *key) else {
+            return Err(PassError::Other(format!("host {key} was chosen and is not listed")).into());
+        };
+        let mut host = seen.clone();
+        host.spec.consumer_ref = Some(claim::reference_to(machine));
+        match self.ctx.store.update(&host).await {
+            Ok(_) => {
+                tracing::info!(machine = %machine.metadata.key(), host = %key, "claimed");
+                self.memory.set_host_of(machine, Some(key.clone()));
+                Ok(())
+            }
+            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Err(Halt::ClaimLost),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn release(&self, machine: &Beskar7Machine, key: &HostKey) -> Result<(), PassError> {
+        let Some(mut host) = self.ctx.store.get::<PhysicalHost>(key).await? else { return Ok(()) };
+        if host_view::is_claimed_by(&host, machine) {
+            host.spec.consumer_ref = None;
+            self.ctx.store.update(&host).await?;
+            self.memory.forget_boot(&host);
+        }
+        Ok(())
+    }
+}
+
+/// Why a pass stops in the middle of its effects.
+enum Halt {
+    /// Somebody else was faster; another host may be free.
+    ClaimLost,
+    Failed(PassError),
+}
+
+impl<E: Into<PassError>> From<E> for Halt {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+fn waits_for_others(effect: &MachineEffect) -> bool {
+    matches!(
+        effect,
+        MachineEffect::Boot(_)
+            | MachineEffect::Power { .. }
+            | MachineEffect::EnsurePoweredOn(_)
+            | MachineEffect::ClearBootOverride(_)
+            | MachineEffect::ResolveDigest(_)
+    )
+}
+
+fn tolerate(
+    best_effort: bool,
+    machine: &HostKey,
+    what: &str,
+    done: Result<(), PassError>,
+) -> Result<(), PassError> {
+    match done {
+        Err(error) if best_effort => {
+            tracing::warn!(%machine, %error, "{what} failed; going on without");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// A number that differs between machines and between their tries.
+fn scatter(uid: &str, tries: usize) -> usize {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    (uid, tries).hash(&mut hasher);
+    usize::try_from(hasher.finish() >> 33).unwrap_or(0)
+}

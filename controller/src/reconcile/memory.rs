@@ -1,0 +1,216 @@
+//! What the reconcilers remember between passes. All of it may be lost: every pass decides from the store, and
+//! what is missing here only costs another look at a BMC or another fetch.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use farrier_shared::contract::callback::Event;
+use farrier_shared::contract::{HostKey, WebUrl};
+use farrier_shared::lifecycle::digest_url::{self, Backoff};
+use farrier_shared::lifecycle::{BmcObservation, DigestRead, Progress};
+use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::progress::ProgressEntry;
+
+/// What is remembered; shared by all passes.
+#[derive(Debug, Default)]
+pub(super) struct Memory(Mutex<Remembered>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    hosts: HashMap<HostKey, OfHost>,
+    machines: HashMap<HostKey, OfMachine>,
+}
+
+#[derive(Debug, Default)]
+struct OfHost {
+    /// The incarnation all this is about.
+    uid: String,
+    /// Machine uid and run the host was last powered for.
+    booted: Option<(String, String)>,
+    /// What the BMC last said, until a pass has made use of it.
+    observed: Option<BmcObservation>,
+    /// How many times in a row it failed.
+    bmc_failures: u32,
+    progress: Option<Progress>,
+}
+
+#[derive(Debug, Default)]
+struct OfMachine {
+    uid: String,
+    /// The host it was last seen to have.
+    host: Option<HostKey>,
+    digest: Option<(WebUrl, DigestAttempt)>,
+    backoff: Backoff,
+}
+
+#[derive(Debug)]
+struct DigestAttempt {
+    read: DigestRead,
+    /// Until when it is used again.
+    until: Instant,
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_host<T>(&self, host: &PhysicalHost, act: impl FnOnce(&mut OfHost) -> T) -> T {
+        let mut all = self.lock();
+        let entry = all.hosts.entry(host.metadata.key()).or_default();
+        if entry.uid != host.metadata.uid {
+            *entry = OfHost { uid: host.metadata.uid.clone(), ..OfHost::default() };
+        }
+        act(entry)
+    }
+
+    fn with_machine<T>(&self, machine: &Beskar7Machine, act: impl FnOnce(&mut OfMachine) -> T) -> T {
+        let mut all = self.lock();
+        let entry = all.machines.entry(machine.metadata.key()).or_default();
+        if entry.uid != machine.metadata.uid {
+            *entry = OfMachine { uid: machine.metadata.uid.clone(), ..OfMachine::default() };
+        }
+        act(entry)
+    }
+
+    pub(super) fn forget_host(&self, key: &HostKey) {
+        self.lock().hosts.remove(key);
+    }
+
+    pub(super) fn forget_machine(&self, key: &HostKey) {
+        self.lock().machines.remove(key);
+    }
+
+    /// Remembers that the host was powered for this run of this machine.
+    pub(super) fn booted(&self, host: &PhysicalHost, machine: &Beskar7Machine, run: &str) {
+        let booted = Some((machine.metadata.uid.clone(), run.to_owned()));
+        self.with_host(host, |h| h.booted = booted);
+    }
+
+    /// The run this machine powered the host for.
+    pub(super) fn booted_run(&self, host: &PhysicalHost, machine: &Beskar7Machine) -> Option<String> {
+        self.with_host(host, |h| {
+            h.booted.as_ref().filter(|(uid, _)| *uid == machine.metadata.uid).map(|(_, run)| run.clone())
+        })
+    }
+
+    /// The claim has ended: what was booted for it, and what it told, is over.
+    pub(super) fn forget_boot(&self, host: &PhysicalHost) {
+        self.with_host(host, |h| (h.booted, h.progress) = (None, None));
+    }
+
+    /// Keeps what the BMC said for the host's next pass; gives how often it failed in a row.
+    pub(super) fn observed(&self, host: &PhysicalHost, observation: BmcObservation) -> u32 {
+        self.with_host(host, |h| {
+            h.bmc_failures = match observation {
+                BmcObservation::Up(_) | BmcObservation::NotAsked => 0,
+                _ => h.bmc_failures.saturating_add(1),
+            };
+            h.observed = Some(observation);
+            h.bmc_failures
+        })
+    }
+
+    /// What the BMC said since the last pass that made use of it, and its failures in a row.
+    pub(super) fn observation(&self, host: &PhysicalHost) -> (BmcObservation, u32) {
+        self.with_host(host, |h| (h.observed.clone().unwrap_or_default(), h.bmc_failures))
+    }
+
+    /// The host's pass has written what followed from this observation.
+    pub(super) fn observation_used(&self, host: &PhysicalHost, used: &BmcObservation) {
+        self.with_host(host, |h| {
+            if h.observed.as_ref() == Some(used) {
+                h.observed = None;
+            }
+        });
+    }
+
+    /// Folds an agent's event in; whether it is the first of its run.
+    pub(super) fn progressed(&self, host: &HostKey, entry: &ProgressEntry) -> bool {
+        let Some(run) = &entry.run else { return false };
+        let event = Event {
+            event: entry.event,
+            message: String::new(),
+            run: None,
+            step: entry.step.clone(),
+            bytes: entry.bytes,
+            total: entry.total,
+            bytes_per_second: None,
+        };
+        let mut all = self.lock();
+        // A host no pass has seen yet keeps nothing: its next event comes soon.
+        let Some(of_host) = all.hosts.get_mut(host) else { return false };
+        let first = of_host.progress.as_ref().is_none_or(|p| p.run != *run);
+        of_host.progress = Some(Progress::observe(of_host.progress.as_ref(), run, &event, entry.at));
+        first
+    }
+
+    pub(super) fn progress(&self, host: &PhysicalHost) -> Option<Progress> {
+        self.with_host(host, |h| h.progress.clone())
+    }
+
+    /// The host the machine was last seen to have.
+    pub(super) fn host_of(&self, machine: &Beskar7Machine) -> Option<HostKey> {
+        self.with_machine(machine, |m| m.host.clone())
+    }
+
+    pub(super) fn set_host_of(&self, machine: &Beskar7Machine, host: Option<HostKey>) {
+        self.with_machine(machine, |m| m.host = host);
+    }
+
+    /// What is known of the machine's checksum file.
+    pub(super) fn digest(&self, machine: &Beskar7Machine) -> DigestRead {
+        let Some(wanted) = &machine.spec.target_image_digest_url else { return DigestRead::Unknown };
+        let now = Instant::now();
+        self.with_machine(machine, |m| match &m.digest {
+            Some((url, attempt)) if url == wanted && now < attempt.until => match &attempt.read {
+                DigestRead::Failed { message, .. } => {
+                    DigestRead::Failed { message: message.clone(), retry_in: attempt.until - now }
+                }
+                other => other.clone(),
+            },
+            _ => DigestRead::Unknown,
+        })
+    }
+
+    /// Keeps a fetched checksum file's outcome.
+    pub(super) fn digest_fetched(
+        &self,
+        machine: &Beskar7Machine,
+        url: WebUrl,
+        fetched: Result<farrier_shared::contract::Digest, String>,
+        timings: &farrier_shared::lifecycle::Timings,
+    ) {
+        let now = Instant::now();
+        self.with_machine(machine, |m| {
+            let (read, lasts): (DigestRead, Duration) = match fetched {
+                Ok(digest) => {
+                    m.backoff = Backoff::default();
+                    (DigestRead::Resolved { url: url.clone(), digest }, digest_url::REUSE)
+                }
+                Err(message) => {
+                    if m.digest.as_ref().is_some_and(|(before, _)| *before != url) {
+                        m.backoff = Backoff::default();
+                    }
+                    let retry_in = m.backoff.failed(timings);
+                    (DigestRead::Failed { message, retry_in }, retry_in)
+                }
+            };
+            m.digest = Some((url, DigestAttempt { read, until: now + lasts }));
+        });
+    }
+}
+
+/// Deadlines' view of one host: now, its progress, all durations.
+pub(super) fn clock<'a>(
+    clock: &dyn Clock,
+    listening_since: farrier_shared::contract::Time,
+    progress: Option<&'a Progress>,
+    timings: &'a farrier_shared::lifecycle::Timings,
+) -> farrier_shared::lifecycle::Clock<'a> {
+    farrier_shared::lifecycle::Clock { now: clock.now(), listening_since, progress, timings }
+}
