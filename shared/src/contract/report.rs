@@ -46,6 +46,30 @@ pub struct InspectionReport {
     pub farrier: Option<serde_json::Value>,
 }
 
+/// Why a body is not a report. Says nothing of its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the inspection report is not a JSON object of the expected shape (line {line}, column {column})")]
+pub struct ReportError {
+    /// Where reading stopped, from 1; 0 when it never began.
+    pub line: usize,
+    /// Column there.
+    pub column: usize,
+}
+
+impl InspectionReport {
+    /// Reads a report as it comes from the wire or the store.
+    ///
+    /// # Errors
+    /// When it is not one JSON object whose known fields have their types.
+    pub fn from_json(body: &[u8]) -> Result<Self, ReportError> {
+        // The decoder would take an array for a struct, field by field.
+        if body.trim_ascii_start().first() != Some(&b'{') {
+            return Err(ReportError { line: 0, column: 0 });
+        }
+        serde_json::from_slice(body).map_err(|e| ReportError { line: e.line(), column: e.column() })
+    }
+}
+
 /// One processor package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -258,7 +258,7 @@ impl<'a> Pass<'a> {
                 .notes
                 .push(format!("{}: inspection result without a report", self.host.metadata.key()));
         };
-        let Ok(mut report) = serde_json::from_str::<InspectionReport>(text) else {
+        let Ok(mut report) = InspectionReport::from_json(text.as_bytes()) else {
             return self
                 .notes
                 .push(format!("{}: inspection report is not valid JSON", self.host.metadata.key()));
@@ -412,8 +412,9 @@ impl<'a> Pass<'a> {
         if let Some((_, deadline)) = self.deadline() {
             requeue = requeue.min(deadline.ends.since(self.now()).max(timings.soon));
         }
-        if self.state() == HostState::Deploying {
-            requeue = requeue.min(timings.token_renew_below / 3);
+        // A run is looked at regularly even while the back-off of its BMC grows.
+        if matches!(self.state(), HostState::Inspecting | HostState::Deploying) {
+            requeue = requeue.min(timings.healthy).min(timings.token_renew_below / 3);
         }
         if self.look_again || !self.removals.is_empty() {
             requeue = timings.soon;

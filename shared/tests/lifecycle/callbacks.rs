@@ -1,0 +1,59 @@
+//! Group E: which reports are put on record, state by state.
+
+use farrier_shared::lifecycle::callback::{Reception, inspection, provision_failed, provisioned};
+use farrier_shared::resource::HostState::{Available, Deploying, Error, InUse, Inspecting, New, Ready};
+
+use crate::bench::{Bench, down};
+use Reception::{Clear, Ignore, Record};
+
+#[test]
+fn s104_s110_each_state_takes_what_it_can_use() {
+    let table = [
+        // state, inspection, provisioned, provision-failed
+        (New, Ignore, Ignore, Ignore),
+        (Available, Ignore, Ignore, Ignore),
+        (InUse, Record, Ignore, Ignore),
+        (Inspecting, Record, Record, Record),
+        (Deploying, Record, Record, Record),
+        (Ready, Record, Record, Ignore),
+        (Error, Record, Ignore, Clear),
+    ];
+    for (state, report, success, failure) in table {
+        let host = Bench::at(state).host;
+        assert_eq!(
+            (inspection(&host), provisioned(&host), provision_failed(&host)),
+            (report, success, failure),
+            "{state:?}"
+        );
+    }
+}
+
+#[test]
+fn s109_a_failed_run_takes_nothing() {
+    let host = Bench::run_failed().host;
+    assert_eq!((inspection(&host), provisioned(&host), provision_failed(&host)), (Ignore, Ignore, Clear));
+}
+
+#[test]
+fn an_interrupted_deployment_takes_its_result() {
+    let mut bench = Bench::at(Error);
+    bench.host.status.deploying_timestamp = Some(bench.now);
+    assert_eq!((provisioned(&bench.host), provision_failed(&bench.host)), (Record, Record));
+}
+
+#[test]
+fn a_released_host_takes_nothing_but_what_ends_a_deployment() {
+    let mut bench = Bench::at(Inspecting);
+    bench.host.spec.consumer_ref = None;
+    let host = &bench.host;
+    assert_eq!((inspection(host), provisioned(host), provision_failed(host)), (Ignore, Ignore, Ignore));
+}
+
+#[test]
+fn an_agent_ahead_of_its_host_is_not_lost() {
+    let mut bench = Bench::at(InUse);
+    bench.observe(&down());
+    bench.report("{}");
+    bench.observe(&down());
+    assert_eq!((provisioned(&bench.host), provision_failed(&bench.host)), (Record, Record));
+}

@@ -1,0 +1,18 @@
+//! The lifecycle, scenario by scenario. Test names begin with the scenario's number.
+
+#![expect(clippy::unwrap_used, reason = "the bench's own parts are known to be there")]
+
+mod bench;
+mod bindings;
+mod bmc;
+mod boot;
+mod callbacks;
+mod claim;
+mod credentials;
+mod deadlines;
+mod digest_url;
+mod hardware;
+mod host;
+mod machine;
+mod release;
+mod transitions;
