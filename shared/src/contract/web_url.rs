@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// An `http` or `https` URL with a host, holding no white space, control or double quote characters.
+/// An `http` or `https` URL with a host, holding no white space, control character, double quote or
+/// backslash.
 ///
 /// Keeps the text as given, since the contract renders it byte for byte (section 5, SEC-7: no injection of
 /// further command line parameters).
@@ -19,8 +20,8 @@ pub struct WebUrl {
 /// Why a text is not a [`WebUrl`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebUrlError {
-    /// White space, control or double quote characters could smuggle in further parameters.
-    #[error("URL holds white space, a double quote or a control character; encode it as %XX")]
+    /// White space, control characters, double quotes and backslashes could smuggle in further parameters.
+    #[error("URL holds white space, a double quote, a backslash or a control character; encode it as %XX")]
     Unsafe,
     /// Not a URL at all.
     #[error("not a URL: {reason}; expected http://HOST/PATH or https://HOST/PATH")]
@@ -62,7 +63,7 @@ impl FromStr for WebUrl {
     type Err = WebUrlError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '"') {
+        if text.chars().any(|c| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\\')) {
             return Err(WebUrlError::Unsafe);
         }
         let url = Url::parse(text).map_err(|e| match e {
@@ -72,7 +73,12 @@ impl FromStr for WebUrl {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(WebUrlError::Scheme { found: url.scheme().to_owned() });
         }
-        if url.host_str().is_none_or(str::is_empty) {
+        // Browsers read a host into `https:///x` and `https:x`; other parsers, and people, do not.
+        let after_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
+        if url.host_str().is_none_or(str::is_empty)
+            || after_scheme.is_empty()
+            || after_scheme.starts_with('/')
+        {
             return Err(WebUrlError::NoHost);
         }
         Ok(Self { text: text.to_owned() })
