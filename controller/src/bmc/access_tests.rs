@@ -43,7 +43,12 @@ fn refusal(result: Result<HostAccess, AccessError>) -> Refusal {
 
 fn certificate() -> Vec<u8> {
     let key = rcgen::KeyPair::generate().unwrap();
-    rcgen::CertificateParams::new(vec!["ca".to_owned()]).unwrap().self_signed(&key).unwrap().pem().into_bytes()
+    rcgen::CertificateParams::new(vec!["ca".to_owned()])
+        .unwrap()
+        .self_signed(&key)
+        .unwrap()
+        .pem()
+        .into_bytes()
 }
 
 #[test]

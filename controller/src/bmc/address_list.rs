@@ -14,7 +14,10 @@ pub(super) struct AddressList(Vec<Entry>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
     Address(IpAddr),
-    Network { base: IpAddr, bits: u8 },
+    Network {
+        base: IpAddr,
+        bits: u8,
+    },
     Name(String),
     /// With its leading dot.
     Suffix(String),
@@ -115,8 +118,7 @@ fn contains(base: IpAddr, bits: u8, ip: IpAddr) -> bool {
         }
         (IpAddr::V6(base), IpAddr::V6(ip)) => {
             let shift = 128 - u32::from(bits.min(128));
-            u128::from(base).checked_shr(shift).unwrap_or(0)
-                == u128::from(ip).checked_shr(shift).unwrap_or(0)
+            u128::from(base).checked_shr(shift).unwrap_or(0) == u128::from(ip).checked_shr(shift).unwrap_or(0)
         }
         _ => false,
     }

@@ -49,9 +49,11 @@ async fn fetch(url: &WebUrl, image: &WebUrl) -> Result<Digest, String> {
         return Err(format!("the checksum file at {at} cannot be fetched: HTTP {status}"));
     }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| {
-        format!("the checksum file at {at} cannot be fetched: {}", kind(&e))
-    })? {
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|e| format!("the checksum file at {at} cannot be fetched: {}", kind(&e)))?
+    {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_BODY {
             break;

@@ -147,6 +147,7 @@ fn next(
 
 /// Whether a machine would decide differently. The mirror of its own credentials tells it nothing new.
 fn concerns_machine(old: &PhysicalHostStatus, new: &PhysicalHostStatus) -> bool {
-    let without_mirror = |status: &PhysicalHostStatus| PhysicalHostStatus { bootstrap: None, ..status.clone() };
+    let without_mirror =
+        |status: &PhysicalHostStatus| PhysicalHostStatus { bootstrap: None, ..status.clone() };
     without_mirror(old) != without_mirror(new)
 }

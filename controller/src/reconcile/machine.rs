@@ -37,7 +37,8 @@ impl Shell {
                     return Ok(Next { again: Some(self.ctx.timings.soon), ..Next::default() });
                 }
                 Err(Halt::Failed(error)) => {
-                    let Some(host) = self.memory.host_of(&machine).filter(|_| matches!(error, PassError::Bmc(_)))
+                    let Some(host) =
+                        self.memory.host_of(&machine).filter(|_| matches!(error, PassError::Bmc(_)))
                     else {
                         return Err(error);
                     };
@@ -171,7 +172,12 @@ impl Shell {
                     tolerate(true, &name, "power recheck", self.ensure_powered_on(host).await)?;
                 }
                 MachineEffect::ClearBootOverride(host) => {
-                    tolerate(true, &name, "clearing the boot override", self.clear_boot_override(host).await)?;
+                    tolerate(
+                        true,
+                        &name,
+                        "clearing the boot override",
+                        self.clear_boot_override(host).await,
+                    )?;
                 }
                 MachineEffect::Power { host, action } => {
                     tolerate(true, &name, "power action", self.power(host, *action).await)?;
@@ -196,7 +202,12 @@ impl Shell {
         Ok(())
     }
 
-    async fn claim(&self, machine: &Beskar7Machine, hosts: &[PhysicalHost], key: &HostKey) -> Result<(), Halt> {
+    async fn claim(
+        &self,
+        machine: &Beskar7Machine,
+        hosts: &[PhysicalHost],
+        key: &HostKey,
+    ) -> Result<(), Halt> {
         let Some(seen) = hosts.iter().find(|h| h.metadata.key() == *key) else {
             return Err(PassError::Other(format!("host {key} was chosen and is not listed")).into());
         };

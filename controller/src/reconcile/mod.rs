@@ -183,7 +183,8 @@ impl Dispatcher {
     /// Looks at everything.
     async fn resync(&mut self) {
         let store = &self.shell.ctx.store;
-        let (hosts, machines) = (store.list::<PhysicalHost>(None).await, store.list::<Beskar7Machine>(None).await);
+        let (hosts, machines) =
+            (store.list::<PhysicalHost>(None).await, store.list::<Beskar7Machine>(None).await);
         match (hosts, machines) {
             (Ok(hosts), Ok(machines)) => {
                 hosts.iter().for_each(|host| self.queue.wake(Key::Host(host.metadata.key())));
@@ -249,9 +250,6 @@ impl Dispatcher {
             Err(error) => {
                 let wait = self.back_off(&key);
                 tracing::warn!(?key, %error, retry_in = ?wait, "a pass failed");
-                if let (PassError::Bmc(_), Key::Machine(_)) = (&error, &key) {
-                    // The host should know, too; its own look at the BMC is due by its own clock.
-                }
                 Some(wait)
             }
         };

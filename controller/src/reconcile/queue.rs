@@ -49,8 +49,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Looks at a key nobody looks at yet.
     pub(super) fn ensure(&mut self, key: K) {
-        let known =
-            self.queued.contains(&key) || self.running.contains(&key) || self.due.contains_key(&key);
+        let known = self.queued.contains(&key) || self.running.contains(&key) || self.due.contains_key(&key);
         if !known {
             self.wake(key);
         }

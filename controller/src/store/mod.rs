@@ -58,8 +58,17 @@ impl Store {
     }
 
     /// Every object of the kind, of one namespace or of all, sorted by key.
+    ///
+    /// One that cannot be read is left out and logged: it must not stop the work on all others.
     pub async fn list<R: Resource>(&self, namespace: Option<&Name>) -> Result<Vec<R>, StoreError> {
-        self.backend.list(R::KIND, namespace).await?.iter().map(decode).collect()
+        let readable = |document: &Document| match decode(document) {
+            Ok(object) => Some(object),
+            Err(error) => {
+                tracing::error!(%error, "left out of a list; delete the object, or repair it with the version that wrote it");
+                None
+            }
+        };
+        Ok(self.backend.list(R::KIND, namespace).await?.iter().filter_map(readable).collect())
     }
 
     /// Adds an object. Sets uid, resourceVersion and creationTimestamp; `AlreadyExists` when the name is taken.

@@ -368,5 +368,8 @@ async fn an_unreadable_object_is_named_without_its_text() {
     let store = Store::open(dir.path()).unwrap();
     let error = store.get::<Secret>(&key("bmc")).await.unwrap_err().to_string();
     assert!(error.contains("Secret default/bmc") && !error.contains("hunter2"), "{error}");
-    assert_eq!(Secret::KIND, "Secret");
+    // Nor does it hide the others.
+    store.create(Secret::new(ObjectMeta::new(name("default"), name("good")), BTreeMap::new())).await.unwrap();
+    let listed = store.list::<Secret>(None).await.unwrap();
+    assert_eq!(listed.iter().map(|s| s.metadata.name.as_str()).collect::<Vec<_>>(), ["good"]);
 }

@@ -38,7 +38,11 @@ pub(super) fn plan(
     let step = |wanted: &[&'static str], ends| {
         let types = offered(wanted);
         let polite = types.first() == Some(&"GracefulShutdown");
-        if types.is_empty() { Err(NotOffered { wanted: wanted.to_vec() }) } else { Ok(Step { types, ends, polite }) }
+        if types.is_empty() {
+            Err(NotOffered { wanted: wanted.to_vec() })
+        } else {
+            Ok(Step { types, ends, polite })
+        }
     };
     match (kind, power) {
         (ResetKind::On, PowerState::On)

@@ -58,9 +58,10 @@ impl RedfishBmc {
         let got = self.transport.get::<System>(&self.system, SYSTEM).await?;
         let mut system = got.value;
         let quirks = quirks::of(system.manufacturer.as_deref().unwrap_or_default());
-        system.etag = got.etag.or(system.etag).map(|etag| {
-            if quirks.strong_etag { etag.trim_start_matches("W/").to_owned() } else { etag }
-        });
+        system.etag = got
+            .etag
+            .or(system.etag)
+            .map(|etag| if quirks.strong_etag { etag.trim_start_matches("W/").to_owned() } else { etag });
         Ok((system, quirks))
     }
 

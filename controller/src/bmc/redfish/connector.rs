@@ -76,9 +76,7 @@ impl RedfishConnector {
             // Without TLS no certificates are needed, and a system without any must not fail for them.
             _ if access.base.scheme() == "http" => builder.tls_certs_only([]),
             Trust::System => builder,
-            Trust::Only(pem) => {
-                builder.tls_certs_only(Certificate::from_pem_bundle(pem).map_err(unusable)?)
-            }
+            Trust::Only(pem) => builder.tls_certs_only(Certificate::from_pem_bundle(pem).map_err(unusable)?),
             Trust::Nothing => builder.tls_danger_accept_invalid_certs(true),
         };
         let builder = match &self.proxy {

@@ -112,14 +112,18 @@ async fn answer(State(machine): State<Arc<Mutex<Machine>>>, request: Request) ->
     let mut machine = machine.lock().unwrap();
     let path = parts.uri.path();
     match (parts.method, path) {
-        (Method::GET, "/redfish/v1/") => axum::Json(json!({ "Systems": { "@odata.id": "/redfish/v1/Systems" } })).into_response(),
+        (Method::GET, "/redfish/v1/") => {
+            axum::Json(json!({ "Systems": { "@odata.id": "/redfish/v1/Systems" } })).into_response()
+        }
         (Method::GET, "/redfish/v1/Systems") => {
             let first = match machine.fault.clone() {
                 Some(Fault::ForeignSystem(link)) => link,
                 _ => "/redfish/v1/Systems/1".to_owned(),
             };
-            axum::Json(json!({ "Members": [{ "@odata.id": first }, { "@odata.id": "/redfish/v1/Systems/2" }] }))
-                .into_response()
+            axum::Json(
+                json!({ "Members": [{ "@odata.id": first }, { "@odata.id": "/redfish/v1/Systems/2" }] }),
+            )
+            .into_response()
         }
         (Method::GET, "/redfish/v1/Systems/1") => machine.show(),
         (Method::GET, "/redfish/v1/Nics") => {

@@ -160,7 +160,9 @@ async fn faults_are_told_apart() {
         let error = fails_to_connect(&format!("http://{}", simulator.at)).await;
         match (error.observation(), expected) {
             (BmcObservation::Unreachable { class }, Passes(wanted)) => assert_eq!(class, wanted),
-            (BmcObservation::Failed { failure, .. }, Stays(wanted)) => assert_eq!(failure, wanted, "{fault:?}"),
+            (BmcObservation::Failed { failure, .. }, Stays(wanted)) => {
+                assert_eq!(failure, wanted, "{fault:?}");
+            }
             (other, _) => panic!("{fault:?} gave {other:?}"),
         }
     }

@@ -124,14 +124,18 @@ impl Transport {
     /// A link of an answer as a URL of this BMC. Credentials follow links, so a link may not leave.
     fn resolve(&self, link: &str, purpose: Purpose) -> Result<Url, BmcError> {
         let base = &self.access.base;
-        let url = base.join(link).map_err(|_| {
-            self.failed(purpose, None, "it answered with a link that is no URL".to_owned())
-        })?;
+        let url = base
+            .join(link)
+            .map_err(|_| self.failed(purpose, None, "it answered with a link that is no URL".to_owned()))?;
         let same = url.origin() == base.origin() && url.username().is_empty() && url.password().is_none();
         if same {
             return Ok(url);
         }
-        Err(self.failed(purpose, None, "it answered with a link to another origin, which is refused".to_owned()))
+        Err(self.failed(
+            purpose,
+            None,
+            "it answered with a link to another origin, which is refused".to_owned(),
+        ))
     }
 
     async fn read(&self, mut response: Response, purpose: Purpose) -> Result<Vec<u8>, BmcError> {

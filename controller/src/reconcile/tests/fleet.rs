@@ -1,0 +1,306 @@
+//! A small data centre: fake BMCs, a clock that follows the paused one, and an agent that only signs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use farrier_shared::contract::{HostKey, Name, Time};
+use farrier_shared::lifecycle::fault::{BmcFacts, Transient};
+use farrier_shared::lifecycle::verdict::sign;
+use farrier_shared::lifecycle::{Credentials, PowerState, SignalKey, Timings};
+use farrier_shared::resource::host::RedfishConnection;
+use farrier_shared::resource::machine::{Beskar7MachineSpec, MachineBootstrap, MachinePhase};
+use farrier_shared::resource::secret::SecretBytes;
+use farrier_shared::resource::{
+    Beskar7Machine, HostState, ObjectMeta, PhysicalHost, PhysicalHostSpec, Resource, Secret,
+};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::bmc::access::ADDRESSES;
+use crate::bmc::{Bmc, BmcError, BootMode, Call, Connector, HostAccess, ResetKind};
+use crate::clock::Clock;
+use crate::progress::Progress;
+use crate::reconcile::{Context, run};
+use crate::store::Store;
+
+/// One faked BMC.
+#[derive(Debug, Default)]
+pub(super) struct FakeBmc {
+    pub(super) on: bool,
+    pub(super) log: Vec<String>,
+    /// Refuses every connection.
+    pub(super) dead: bool,
+    /// Takes the longest a call may take, then fails.
+    pub(super) hangs: bool,
+    /// Fails the next so many resets.
+    pub(super) busy: u32,
+}
+
+/// All faked BMCs, by host name or address.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FakeBmcs(Arc<Mutex<HashMap<String, FakeBmc>>>);
+
+struct FakeClient {
+    all: FakeBmcs,
+    name: String,
+}
+
+impl FakeBmcs {
+    pub(super) fn with<T>(&self, name: &str, act: impl FnOnce(&mut FakeBmc) -> T) -> T {
+        act(self.0.lock().unwrap().entry(name.to_owned()).or_default())
+    }
+
+    async fn reach(&self, name: &str) -> Result<(), BmcError> {
+        let unreachable =
+            |class| BmcError::Unreachable { authority: name.to_owned(), action: "answer".to_owned(), class };
+        if self.with(name, |b| b.hangs) {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            return Err(unreachable(Transient::TimedOut));
+        }
+        if self.with(name, |b| b.dead) { Err(unreachable(Transient::Refused)) } else { Ok(()) }
+    }
+}
+
+impl Connector for FakeBmcs {
+    fn connect<'a>(&'a self, access: &'a HostAccess) -> Call<'a, Arc<dyn Bmc>> {
+        Box::pin(async move {
+            let name = access.base.host_str().unwrap().to_owned();
+            self.reach(&name).await?;
+            Ok(Arc::new(FakeClient { all: self.clone(), name }) as Arc<dyn Bmc>)
+        })
+    }
+}
+
+impl FakeClient {
+    fn call<T>(&self, act: impl FnOnce(&mut FakeBmc) -> T + Send + 'static) -> Call<'_, T>
+    where
+        T: Send + 'static,
+    {
+        Box::pin(async move {
+            self.all.reach(&self.name).await?;
+            Ok(self.all.with(&self.name, act))
+        })
+    }
+}
+
+fn power(on: bool) -> PowerState {
+    if on { PowerState::On } else { PowerState::Off }
+}
+
+impl Bmc for FakeClient {
+    fn system_info(&self) -> Call<'_, BmcFacts> {
+        self.call(|b| BmcFacts { power: Some(power(b.on)), ..BmcFacts::default() })
+    }
+
+    fn power_state(&self) -> Call<'_, PowerState> {
+        self.call(|b| power(b.on))
+    }
+
+    fn set_boot_pxe_once(&self, _: BootMode) -> Call<'_, ()> {
+        self.call(|b| b.log.push("pxe".to_owned()))
+    }
+
+    fn clear_boot_override(&self) -> Call<'_, ()> {
+        self.call(|b| b.log.push("clear".to_owned()))
+    }
+
+    fn reset(&self, kind: ResetKind) -> Call<'_, ()> {
+        Box::pin(async move {
+            self.all.reach(&self.name).await?;
+            let busy = self.all.with(&self.name, |b| {
+                let busy = b.busy > 0;
+                b.busy = b.busy.saturating_sub(1);
+                busy
+            });
+            if busy {
+                return Err(BmcError::Unreachable {
+                    authority: self.name.clone(),
+                    action: "reset".to_owned(),
+                    class: Transient::Http(503),
+                });
+            }
+            self.all.with(&self.name, |b| {
+                b.log.push(format!("{kind:?}"));
+                b.on = matches!(kind, ResetKind::On | ResetKind::ForceRestart);
+            });
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug)]
+struct PausedClock(Instant);
+
+impl Clock for PausedClock {
+    fn now(&self) -> Time {
+        Time::from_unix(1_800_000_000) + self.0.elapsed()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// The data centre and its controller.
+pub(super) struct Fleet {
+    pub(super) store: Store,
+    pub(super) bmcs: FakeBmcs,
+    pub(super) progress: Progress,
+    pub(super) clock: Arc<dyn Clock>,
+    running: Option<(CancellationToken, JoinHandle<()>)>,
+}
+
+pub(super) fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+pub(super) fn key(text: &str) -> HostKey {
+    HostKey::new(name("default"), name(text))
+}
+
+fn meta(text: &str) -> ObjectMeta {
+    ObjectMeta::new(name("default"), name(text))
+}
+
+fn secret(text: &str, data: &[(&str, &str)]) -> Secret {
+    let data = data.iter().map(|(k, v)| ((*k).to_owned(), SecretBytes::new(v.as_bytes().to_vec())));
+    Secret::new(meta(text), data.collect::<BTreeMap<_, _>>())
+}
+
+impl Fleet {
+    /// A controller over an empty store that holds the BMCs' login and one user-data Secret.
+    pub(super) async fn start() -> Self {
+        let mut fleet = Self {
+            store: Store::in_memory().unwrap(),
+            bmcs: FakeBmcs::default(),
+            progress: Progress::new(),
+            clock: Arc::new(PausedClock(Instant::now())),
+            running: None,
+        };
+        let mut login = secret("login", &[("username", "admin"), ("password", "hunter2")]);
+        login.metadata.annotations.insert(ADDRESSES.to_owned(), "*.bmc.example".to_owned());
+        fleet.store.create(login).await.unwrap();
+        fleet.store.create(secret("user-data", &[("value", "#cloud-config")])).await.unwrap();
+        fleet.run();
+        fleet
+    }
+
+    fn run(&mut self) {
+        let ctx = Context {
+            store: self.store.clone(),
+            progress: self.progress.clone(),
+            clock: Arc::clone(&self.clock),
+            timings: Arc::new(Timings::default()),
+            bmc: Arc::new(self.bmcs.clone()),
+            url_base: "https://farrier.example:8082".parse().unwrap(),
+            max_concurrent: 4,
+        };
+        let stop = CancellationToken::new();
+        self.running = Some((stop.clone(), tokio::spawn(run(ctx, stop))));
+    }
+
+    /// Ends the controller and starts another over the same store.
+    pub(super) async fn restart(&mut self) {
+        let (stop, task) = self.running.take().unwrap();
+        stop.cancel();
+        task.await.unwrap();
+        self.run();
+    }
+
+    pub(super) async fn add_host(&self, text: &str) {
+        let connection = RedfishConnection {
+            address: format!("https://{text}.bmc.example").parse().unwrap(),
+            credentials_secret_ref: name("login"),
+            insecure_skip_verify: None,
+            ca_bundle_secret_ref: None,
+        };
+        let spec = PhysicalHostSpec {
+            redfish_connection: connection,
+            consumer_ref: None,
+            boot_mac_addresses: vec![],
+        };
+        self.store.create(PhysicalHost::new(meta(text), spec)).await.unwrap();
+    }
+
+    pub(super) async fn add_machine(&self, text: &str, bootstrap: Option<&str>) {
+        let spec = Beskar7MachineSpec {
+            provider_id: None,
+            inspection_image_url: "http://farrier.example:8080/images/inspection".parse().unwrap(),
+            target_image_url: "https://images.example/os.raw".parse().unwrap(),
+            target_image_digest: Some(format!("sha256:{}", "ab".repeat(32)).parse().unwrap()),
+            target_image_digest_url: None,
+            target_disk: None,
+            static_ip: None,
+            hardware_requirements: None,
+            host_selector: None,
+            host_name: None,
+            bootstrap: bootstrap.map(|b| MachineBootstrap { data_secret_name: name(b) }),
+        };
+        self.store.create(Beskar7Machine::new(meta(text), spec)).await.unwrap();
+    }
+
+    pub(super) fn bmc<T>(&self, host: &str, act: impl FnOnce(&mut FakeBmc) -> T) -> T {
+        self.bmcs.with(&format!("{host}.bmc.example"), act)
+    }
+
+    pub(super) async fn host(&self, text: &str) -> PhysicalHost {
+        self.store.get(&key(text)).await.unwrap().unwrap()
+    }
+
+    pub(super) async fn machine(&self, text: &str) -> Beskar7Machine {
+        self.store.get(&key(text)).await.unwrap().unwrap()
+    }
+
+    /// Waits until it holds; fails after `limit` seconds of paused time and says what was there instead.
+    pub(super) async fn until<R: Resource + std::fmt::Debug>(
+        &self,
+        text: &str,
+        limit: u64,
+        holds: impl Fn(&R) -> bool,
+    ) -> R {
+        let begun = Instant::now();
+        loop {
+            let object: Option<R> = self.store.get(&key(text)).await.unwrap();
+            if let Some(object) = object.as_ref().filter(|o| holds(o)) {
+                return object.clone();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(limit), "after {limit} s: {object:#?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    pub(super) async fn until_host(&self, text: &str, limit: u64, state: HostState) -> PhysicalHost {
+        self.until(text, limit, |h: &PhysicalHost| h.status.state == state).await
+    }
+
+    pub(super) async fn until_phase(&self, text: &str, limit: u64, phase: MachinePhase) -> Beskar7Machine {
+        self.until(text, limit, |m: &Beskar7Machine| m.status.phase == Some(phase)).await
+    }
+
+    pub(super) async fn credentials(&self, host: &str) -> Credentials {
+        self.store.credentials(&key(host)).await.unwrap().unwrap().value
+    }
+
+    /// What a handler leaves when the agent on this host reports.
+    pub(super) async fn agent_says(&self, host: &str, signal: SignalKey, value: &str, report: Option<&str>) {
+        let (object, credentials) = (self.host(host).await, self.credentials(host).await);
+        let signal = sign(&object, &credentials, signal, value, report.map(str::to_owned));
+        self.store.put_signal(&key(host), &signal).await.unwrap();
+    }
+
+    pub(super) async fn agent_reports(&self, host: &str) {
+        let report = r#"{"manufacturer":"QEMU","cpus":[],"memory":[],"disks":[],"nics":[]}"#;
+        self.agent_says(host, SignalKey::InspectionResult, "result", Some(report)).await;
+    }
+
+    /// A host and its machine, brought up to `Deploying`.
+    pub(super) async fn deploying(&self, host: &str, machine: &str) {
+        self.add_host(host).await;
+        self.add_machine(machine, Some("user-data")).await;
+        self.until_host(host, 60, HostState::Inspecting).await;
+        self.agent_reports(host).await;
+        self.until_host(host, 60, HostState::Deploying).await;
+    }
+}

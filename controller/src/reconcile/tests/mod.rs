@@ -1,0 +1,5 @@
+//! The reconcilers over a real store, fake BMCs and a paused clock.
+
+mod fleet;
+mod runs;
+mod trouble;

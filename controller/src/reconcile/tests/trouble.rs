@@ -1,0 +1,195 @@
+//! Runs that do not go as they should.
+
+use std::time::Duration;
+
+use farrier_shared::contract::callback::{EventName, FAILURE_PREFIX};
+use farrier_shared::lifecycle::reasons;
+use farrier_shared::lifecycle::{Signal, SignalKey};
+use farrier_shared::resource::condition;
+use farrier_shared::resource::machine::MachinePhase;
+use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost, Secret};
+use tokio::time::Instant;
+
+use super::fleet::{Fleet, key};
+use crate::bmc::access::ADDRESSES;
+use crate::progress::ProgressEntry;
+
+fn reason(machine: &Beskar7Machine) -> String {
+    condition::get(&machine.status.conditions, reasons::INFRASTRUCTURE_READY).unwrap().reason.clone()
+}
+
+fn connection_reason(host: &PhysicalHost) -> String {
+    condition::get(&host.status.conditions, reasons::REDFISH_CONNECTION_READY).unwrap().reason.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_run_is_told_and_kept_until_release() {
+    let fleet = Fleet::start().await;
+    fleet.deploying("h1", "m1").await;
+    let told = format!("{FAILURE_PREFIX}image digest mismatch");
+    fleet.agent_says("h1", SignalKey::ProvisionFailed, &told, None).await;
+    let host = fleet.until_host("h1", 10, HostState::Error).await;
+    assert_eq!(host.status.error_message, told);
+    let machine = fleet.until_phase("m1", 10, MachinePhase::Failed).await;
+    assert_eq!(reason(&machine), reasons::DEPLOYMENT_FAILED);
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    assert_eq!(fleet.host("h1").await.status.error_message, told);
+
+    fleet.store.delete::<Beskar7Machine>(&key("m1")).await.unwrap();
+    fleet.until_host("h1", 30, HostState::Available).await;
+    assert_eq!(fleet.bmc("h1", |b| b.log.last().cloned()).as_deref(), Some("ForceOff"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn signals_that_are_not_bound_to_the_run_are_dropped_without_effect() {
+    let fleet = Fleet::start().await;
+    fleet.deploying("h1", "m1").await;
+    let forged =
+        Signal { key: SignalKey::Provisioned, value: "provisioned".to_owned(), binding: None, report: None };
+    fleet.store.put_signal(&key("h1"), &forged).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(fleet.host("h1").await.status.state, HostState::Deploying);
+    assert!(fleet.store.signals(&key("h1")).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inspection_without_a_report_ends_by_itself() {
+    let fleet = Fleet::start().await;
+    fleet.add_host("h1").await;
+    fleet.add_machine("m1", Some("user-data")).await;
+    fleet.until_host("h1", 60, HostState::Inspecting).await;
+    let begun = Instant::now();
+    let machine = fleet.until_phase("m1", 720, MachinePhase::Failed).await;
+    assert!(begun.elapsed() > Duration::from_secs(590), "{:?}", begun.elapsed());
+    assert_eq!(reason(&machine), reasons::INSPECTION_TIMED_OUT);
+    fleet.until_host("h1", 30, HostState::Error).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_that_stands_still_ends_early_and_one_that_moves_goes_on() {
+    let fleet = Fleet::start().await;
+    fleet.deploying("h1", "m1").await;
+    let run = fleet.credentials("h1").await.run;
+    let tell = |bytes| ProgressEntry {
+        run: Some(run.clone()),
+        event: EventName::Installing,
+        message: String::new(),
+        step: Some("write".to_owned()),
+        bytes: Some(bytes),
+        total: None,
+        bytes_per_second: None,
+        at: fleet.clock.now(),
+    };
+    // Half an hour: longer than a deployment that tells nothing may take.
+    for minute in 1..=30 {
+        fleet.progress.record(&key("h1"), tell(minute * 1000));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(fleet.host("h1").await.status.state, HostState::Deploying, "minute {minute}");
+    }
+    // The same bytes again are no progress.
+    for _ in 0..6 {
+        fleet.progress.record(&key("h1"), tell(30_000));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    let host = fleet.until_host("h1", 60, HostState::Error).await;
+    assert!(host.status.error_message.contains("write"), "{}", host.status.error_message);
+    fleet.until_phase("m1", 60, MachinePhase::Failed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_hangs_delays_no_other_host_and_no_callback_of_its_own() {
+    let fleet = Fleet::start().await;
+    for number in 0..16 {
+        let name = format!("dead{number}");
+        fleet.bmc(&name, |b| b.hangs = true);
+        fleet.add_host(&name).await;
+    }
+    fleet.add_host("alive").await;
+    let begun = Instant::now();
+    fleet.until_host("alive", 3, HostState::Available).await;
+    assert!(begun.elapsed() < Duration::from_secs(3));
+
+    fleet.store.delete::<PhysicalHost>(&key("alive")).await.unwrap();
+    fleet.deploying("h1", "m1").await;
+    fleet.bmc("h1", |b| b.hangs = true);
+    tokio::time::sleep(Duration::from_secs(310)).await;
+    fleet.agent_says("h1", SignalKey::Provisioned, "provisioned", None).await;
+    fleet.until_host("h1", 2, HostState::Ready).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_is_away_makes_free_hosts_wait_and_is_asked_until_it_is_back() {
+    let fleet = Fleet::start().await;
+    fleet.bmc("h1", |b| b.dead = true);
+    fleet.add_host("h1").await;
+    let host = fleet.until_host("h1", 5, HostState::Error).await;
+    assert_eq!(connection_reason(&host), reasons::BMC_UNREACHABLE);
+    let version = host.metadata.resource_version;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(fleet.host("h1").await.metadata.resource_version, version, "the same fault is written once");
+    fleet.bmc("h1", |b| b.dead = false);
+    fleet.until_host("h1", 20, HostState::Available).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bmc_that_goes_away_leaves_a_run_alone() {
+    let fleet = Fleet::start().await;
+    fleet.deploying("h1", "m1").await;
+    fleet.bmc("h1", |b| b.dead = true);
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    let host = fleet.host("h1").await;
+    assert_eq!(host.status.state, HostState::Deploying);
+    assert_eq!(connection_reason(&host), reasons::BMC_UNREACHABLE);
+    fleet.agent_says("h1", SignalKey::Provisioned, "provisioned", None).await;
+    fleet.until_phase("m1", 30, MachinePhase::Provisioned).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_boot_the_bmc_refuses_is_tried_again_and_the_host_is_not_inspecting_before() {
+    let fleet = Fleet::start().await;
+    fleet.bmc("h1", |b| b.busy = 2);
+    fleet.add_host("h1").await;
+    fleet.add_machine("m1", Some("user-data")).await;
+    fleet.until("h1", 30, |h: &PhysicalHost| h.status.bootstrap.is_some()).await;
+    assert_ne!(fleet.host("h1").await.status.state, HostState::Inspecting);
+    assert!(fleet.store.signals(&key("h1")).await.unwrap().is_empty());
+    fleet.until_host("h1", 120, HostState::Inspecting).await;
+    assert_eq!(fleet.bmc("h1", |b| b.log.iter().filter(|l| *l == "On").count()), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_go_nowhere_without_consent_and_consent_heals_at_once() {
+    let fleet = Fleet::start().await;
+    let mut login: Secret = fleet.store.get(&key("login")).await.unwrap().unwrap();
+    let consent = login.metadata.annotations.remove(ADDRESSES).unwrap();
+    let mut login = fleet.store.update(&login).await.unwrap();
+    fleet.add_host("h1").await;
+    let host = fleet.until_host("h1", 5, HostState::Error).await;
+    assert_eq!(connection_reason(&host), reasons::CREDENTIALS_NOT_AUTHORIZED);
+    login.metadata.annotations.insert(ADDRESSES.to_owned(), consent);
+    fleet.store.update(&login).await.unwrap();
+    fleet.until_host("h1", 2, HostState::Available).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_host_is_left_alone() {
+    let fleet = Fleet::start().await;
+    fleet.add_host("h1").await;
+    let mut host = fleet.until_host("h1", 5, HostState::Available).await;
+    host.metadata.annotations.insert("cluster.x-k8s.io/paused".to_owned(), String::new());
+    let host = fleet.store.update(&host).await.unwrap();
+    fleet.bmc("h1", |b| b.dead = true);
+    tokio::time::sleep(Duration::from_secs(1200)).await;
+    assert_eq!(fleet.host("h1").await.metadata.resource_version, host.metadata.resource_version);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_host_goes_even_when_its_bmc_is_dead() {
+    let fleet = Fleet::start().await;
+    fleet.deploying("h1", "m1").await;
+    fleet.bmc("h1", |b| b.hangs = true);
+    fleet.store.delete::<PhysicalHost>(&key("h1")).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(fleet.store.get::<PhysicalHost>(&key("h1")).await.unwrap().is_none());
+    assert!(fleet.store.credentials(&key("h1")).await.unwrap().is_none());
+}
