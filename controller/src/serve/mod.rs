@@ -16,12 +16,14 @@ pub(crate) use settings::duration;
 pub use settings::{LogFormat, Settings};
 
 use crate::admin::{self, Admin, AdminError};
+use crate::bmc::redfish::{ProxyError, RedfishConnector, parse_proxy};
 use crate::boot::{self, Boot, RateLimit};
 use crate::callback::{self, Callbacks};
 use crate::clock::SystemClock;
 use crate::images;
 use crate::listen::{Limits, serve_tcp, serve_unix};
 use crate::progress::Progress;
+use crate::reconcile;
 use crate::store::{Store, StoreError};
 use crate::tls::{ServingIdentity, ServingNames, TlsError, TlsFiles};
 
@@ -37,6 +39,9 @@ pub enum StartError {
     /// The admin API cannot be offered.
     #[error("{0}")]
     Admin(#[from] AdminError),
+    /// The proxy for BMCs is none.
+    #[error("{0}")]
+    Proxy(#[from] ProxyError),
     /// A port cannot be listened on.
     #[error("cannot listen on {address} (--{flag}): {source}; stop what uses it, or choose another address")]
     Listen {
@@ -78,6 +83,7 @@ pub async fn run(
     ready: impl FnOnce(&Addresses),
 ) -> Result<(), StartError> {
     let clock = SystemClock::shared();
+    let proxy = settings.bmc_proxy.as_ref().map(|text| parse_proxy(text.expose())).transpose()?;
     let store = Store::open(&settings.data_dir)?;
     let names = ServingNames::collect(&settings.url_base, &settings.tls_san, hostname().as_deref());
     let identity = ServingIdentity::open(TlsFiles::new(settings.data_dir.join("tls")), names, clock.now())?;
@@ -115,6 +121,16 @@ pub async fn run(
         info: Arc::new(settings.info()),
     };
 
+    let reconcilers = reconcile::Context {
+        store: store.clone(),
+        progress: progress.clone(),
+        clock: Arc::clone(&clock),
+        timings: Arc::clone(&timings),
+        bmc: Arc::new(RedfishConnector::new(proxy)),
+        url_base: settings.url_base.clone(),
+        max_concurrent: usize::try_from(settings.max_concurrent_reconciles).unwrap_or(1),
+    };
+
     let https = bind("listen", settings.listen).await?;
     let http = bind("http-listen", settings.http_listen).await?;
     let admin_tcp = match settings.admin_listen {
@@ -148,6 +164,7 @@ pub async fn run(
         parts.spawn(serve_tcp(listener, None, guarded, Limits::ADMIN, stop.clone()));
     }
     parts.spawn(serve_unix(unix, api, Limits::ADMIN, stop.clone()));
+    parts.spawn(reconcile::run(reconcilers, stop.clone()));
     parts.spawn(upkeep::keep(identity, Arc::clone(&clock), stop.clone()));
     ready(&addresses);
 

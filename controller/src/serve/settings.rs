@@ -1,5 +1,6 @@
 //! The flags of `farrier serve`.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use clap::{Args, ValueEnum};
 use farrier_shared::contract::WebUrl;
 use farrier_shared::contract::web_url::WebUrlError;
 use farrier_shared::lifecycle::Timings;
+use zeroize::Zeroizing;
 
 use crate::admin::Info;
 use crate::boot::TrustedProxies;
@@ -76,6 +78,9 @@ pub struct Settings {
     /// Hosts and machines looked after at the same time
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub max_concurrent_reconciles: u32,
+    /// Proxy for all requests to BMCs; proxies of the environment are never used
+    #[arg(long, env = "FARRIER_BMC_PROXY", hide_env_values = true, value_name = "URL")]
+    pub bmc_proxy: Option<ProxyText>,
     /// Render boot scripts byte for byte as the Beskar7 contract does, without Farrier's own parameters
     #[arg(long)]
     pub reference_boot: bool,
@@ -85,6 +90,31 @@ pub struct Settings {
     /// Socket of the admin API, from the flag that every command shares.
     #[arg(skip)]
     pub admin_socket: Option<PathBuf>,
+}
+
+/// A proxy URL as given: it may hold a password, so it is not shown and only judged where errors are ours.
+#[derive(Clone)]
+pub struct ProxyText(Zeroizing<String>);
+
+impl ProxyText {
+    /// The text. Never log it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for ProxyText {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(Zeroizing::new(text.to_owned())))
+    }
+}
+
+impl std::fmt::Debug for ProxyText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ProxyText(redacted)")
+    }
 }
 
 impl Settings {
