@@ -15,7 +15,7 @@ use proptest::test_runner::{Config, TestRunner};
 use world::World;
 
 /// Enough to find what there is to find without holding up every test run.
-const DEFAULT_HISTORIES: u32 = 3000;
+const DEFAULT_HISTORIES: u32 = 2000;
 
 fn histories() -> u32 {
     std::env::var("FARRIER_HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(DEFAULT_HISTORIES)

@@ -381,22 +381,4 @@ impl World {
         }
         Ok(())
     }
-
-    /// Everything gets its turn, twice over, at a quiet moment.
-    pub(crate) fn rounds(&mut self, count: usize) {
-        for _ in 0..count {
-            for machine in 0..crate::world::MACHINES {
-                self.machine_pass(machine, None, None);
-            }
-            for host in 0..crate::world::HOSTS {
-                self.host_pass(host, true, None, None);
-            }
-            self.now = self.now + std::time::Duration::from_secs(1);
-        }
-    }
-
-    pub(crate) fn machine_of(&self, host: usize) -> Option<&Beskar7Machine> {
-        let key = host_view::consumer_key(&self.hosts[host])?;
-        self.machines.iter().flatten().find(|m| m.metadata.key() == key)
-    }
 }

@@ -9,7 +9,9 @@ use farrier_shared::contract::name::{HostKey, Name};
 use farrier_shared::contract::secret::Token;
 use farrier_shared::contract::time::Time;
 use farrier_shared::lifecycle::mint::Entropy;
-use farrier_shared::lifecycle::{Credentials, HistoryEntry, PowerState, Progress, Signal, Timings};
+use farrier_shared::lifecycle::{
+    Credentials, HistoryEntry, PowerState, Progress, Signal, Timings, host_view,
+};
 use farrier_shared::resource::host::{PhysicalHostSpec, RedfishConnection};
 use farrier_shared::resource::machine::{Beskar7MachineSpec, HardwareRequirements};
 use farrier_shared::resource::{Beskar7Machine, ObjectMeta, PhysicalHost};
@@ -218,6 +220,24 @@ impl World {
         if machine.metadata.finalizers.is_empty() {
             self.machines[index] = None;
         }
+    }
+
+    /// Everything gets its turn, `count` times over, undisturbed.
+    pub(crate) fn rounds(&mut self, count: usize) {
+        for _ in 0..count {
+            for machine in 0..MACHINES {
+                self.machine_pass(machine, None, None);
+            }
+            for host in 0..HOSTS {
+                self.host_pass(host, true, None, None);
+            }
+            self.now = self.now + Duration::from_secs(1);
+        }
+    }
+
+    pub(crate) fn machine_of(&self, host: usize) -> Option<&Beskar7Machine> {
+        let key = host_view::consumer_key(&self.hosts[host])?;
+        self.machines.iter().flatten().find(|m| m.metadata.key() == key)
     }
 
     /// Changes a host behind the decisions' back.

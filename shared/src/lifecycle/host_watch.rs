@@ -1,0 +1,137 @@
+//! The part of a host's pass that follows what is observed: the BMC, the clock, the claim.
+
+use super::deadline::Deadline;
+use super::fault::BmcObservation;
+use super::host::{HostEffect, consumer_paused};
+use super::host_pass::Pass;
+use super::host_table::Cause;
+use super::host_view;
+use super::reasons;
+use crate::resource::HostState;
+use crate::resource::condition::{self, Truth};
+use crate::resource::host::InspectionPhase;
+
+impl Pass<'_> {
+    /// Notes what the BMC said. A fault moves only a host without a run: what runs, ran or failed by itself
+    /// is not the BMC's to change.
+    pub(super) fn observe_bmc(&mut self) {
+        if let BmcObservation::Up(seen) = self.facts.bmc {
+            self.set_condition(
+                reasons::REDFISH_CONNECTION_READY,
+                Truth::True,
+                reasons::REDFISH_CONNECTED,
+                "The BMC answers",
+            );
+            let status = &mut self.host.status;
+            if let Some(power) = seen.power {
+                power.as_str().clone_into(&mut status.observed_power_state);
+            }
+            if let Some(details) = &seen.details {
+                status.hardware_details = Some(details.clone());
+            }
+            if let Some(addresses) = &seen.addresses {
+                status.addresses.clone_from(addresses);
+            }
+        } else if let Some(fault) = self.facts.bmc.fault(self.facts.clock.timings) {
+            self.set_condition(reasons::REDFISH_CONNECTION_READY, Truth::False, fault.reason, &fault.message);
+            self.apply_fault(&fault.message);
+        }
+    }
+
+    fn apply_fault(&mut self, message: &str) {
+        if host_view::in_provisioning_substate(&self.host) {
+            return;
+        }
+        if self.state() == HostState::Error {
+            message.clone_into(&mut self.host.status.error_message);
+            self.host.status.ready = false;
+        } else {
+            self.enter(Cause::Fault, message);
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<(Cause, Deadline)> {
+        let (status, clock) = (&self.host.status, &self.facts.clock);
+        if !self.claimed() || consumer_paused(self.facts) {
+            return None;
+        }
+        match status.state {
+            HostState::Deploying => {
+                let began = status.deploying_timestamp?;
+                Some((Cause::DeploymentOverdue, clock.deployment(&self.host, began)))
+            }
+            HostState::Inspecting if host_view::report_in(status) => {
+                let taken = condition::get(&status.conditions, reasons::HOST_INSPECTED)?.last_transition_time;
+                let began = status.inspection_timestamp.unwrap_or(taken).max(taken);
+                Some((Cause::InspectionOverdue, clock.decision(began)))
+            }
+            HostState::Inspecting => {
+                Some((Cause::InspectionOverdue, clock.inspection_by_host(status.inspection_timestamp?)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Every state with a run leaves by itself, even when its machine is gone.
+    pub(super) fn check_deadlines(&mut self) {
+        if !self.claimed() {
+            return;
+        }
+        // A run without its timestamp would never end; old releases and lost status leave such hosts.
+        let now = self.now();
+        let status = &mut self.host.status;
+        match status.state {
+            HostState::Inspecting => status.inspection_timestamp = status.inspection_timestamp.or(Some(now)),
+            HostState::Deploying => status.deploying_timestamp = status.deploying_timestamp.or(Some(now)),
+            _ => {}
+        }
+        if let Some((cause, deadline)) = self.deadline()
+            && deadline.passed(now)
+            && self.enter(cause, &deadline.message)
+            && cause == Cause::InspectionOverdue
+        {
+            self.host.status.inspection_phase = Some(InspectionPhase::Timeout);
+        }
+    }
+
+    /// Follows the claim, once the BMC is known to answer; known to fail, a released host waits in `Error`.
+    pub(super) fn settle_claim(&mut self) {
+        if self.claimed() {
+            let text =
+                self.host.spec.consumer_ref.as_ref().map(|c| format!("Claimed by {} {}", c.kind, c.name));
+            let text = text.unwrap_or_default();
+            self.set_condition(reasons::HOST_AVAILABLE, Truth::False, reasons::HOST_CLAIMED, &text);
+        }
+        let connection = condition::get(&self.host.status.conditions, reasons::REDFISH_CONNECTION_READY);
+        match connection.map(|c| (c.status, c.message.clone())) {
+            Some((Truth::True, _)) => {
+                let cause = if self.claimed() { Cause::Claimed } else { Cause::Answered };
+                self.enter(cause, "");
+            }
+            Some((Truth::False, message)) => self.apply_fault(&message),
+            Some((Truth::Unknown, _)) | None => {}
+        }
+        if !self.claimed() && self.state() == HostState::Available {
+            self.host.status.ready = true;
+            let text = "The host is free";
+            self.set_condition(reasons::HOST_AVAILABLE, Truth::True, reasons::HOST_AVAILABLE, text);
+        }
+    }
+
+    /// Keeps the token of a deployment alive that outlasts its plain lifetime by making progress.
+    pub(super) fn renew_token(&mut self) {
+        let clock = &self.facts.clock;
+        let (HostState::Deploying, Some(began)) = (self.state(), self.host.status.deploying_timestamp) else {
+            return;
+        };
+        let moving = clock.progress.is_some_and(|p| {
+            self.host.status.run.as_ref() == Some(&p.run)
+                && self.now().since(p.advanced_at) < clock.timings.stall_timeout
+        });
+        let Ok(credentials) = self.facts.credentials.bound(&self.host) else { return };
+        let limit = began + clock.timings.deployment_cap + clock.timings.token_grace;
+        if moving && let Some(renewed) = credentials.renewed(self.now(), limit, clock.timings) {
+            self.others.push(HostEffect::RenewToken(Box::new(renewed)));
+        }
+    }
+}
