@@ -4,9 +4,6 @@ mod client;
 mod error;
 mod retry;
 
-#[cfg(test)]
-mod tests;
-
 pub use client::{Client, UserData};
 pub(crate) use error::root_cause;
 pub use error::CallbackError;

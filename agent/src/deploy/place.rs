@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::DeployError;
 use super::format::check_is_disk_image;
-use super::write::{BLOCK, Block};
+use super::write::Block;
 use crate::disk::BlockDevice;
 use crate::disk::gpt::Gpt;
 
@@ -98,7 +98,10 @@ impl Placement {
     /// All blocks have come.
     pub(super) fn finish(self) -> Result<Content, DeployError> {
         let first = self.first.ok_or(DeployError::NotAnImage { hint: " (nothing was served)" })?;
-        debug_assert!(first.len == BLOCK || self.length == first.len as u64);
+        if let Some(gpt) = &self.gpt {
+            gpt.check_holds(self.length)
+                .map_err(|source| DeployError::Table { disk: self.disk.clone(), source })?;
+        }
         Ok(Content {
             first,
             tail: self.tail,

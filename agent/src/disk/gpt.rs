@@ -20,7 +20,7 @@ pub enum GptError {
         disk: u32,
     },
     /// The header or the entries do not add up.
-    #[error("the image's partition table is damaged: {what}")]
+    #[error("the image's partition table is unsound: {what}")]
     Damaged {
         /// Which part.
         what: &'static str,
@@ -168,6 +168,18 @@ impl Gpt {
     /// [`GptError::TooLarge`].
     pub fn check_fits(&self, disk_size: u64) -> Result<(), GptError> {
         self.backup_start(disk_size).map(|_| ())
+    }
+
+    /// Whether an image of this many bytes holds every partition to its end.
+    ///
+    /// # Errors
+    /// [`GptError::Damaged`].
+    pub fn check_holds(&self, image: u64) -> Result<(), GptError> {
+        let end = self.last_used.saturating_add(1).saturating_mul(self.sector);
+        if self.numbers.is_empty() || end <= image {
+            return Ok(());
+        }
+        Err(GptError::Damaged { what: "the image ends inside a partition" })
     }
 
     /// Completes the table for a disk of this many bytes: corrects the primary header and the protective MBR in

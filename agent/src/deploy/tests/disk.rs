@@ -1,0 +1,187 @@
+//! A file that stands for a disk, with the faults disks have.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::image;
+use crate::disk::{ALIGNMENT, Access, BlockDevice, DiskError, Partition, Target, signatures};
+
+/// What is wrong with a disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Faults {
+    /// Every transfer takes one sector only, and every other call is interrupted.
+    pub(super) piecemeal: bool,
+    /// Writing this byte fails.
+    pub(super) bad_write: Option<u64>,
+    /// This byte always reads as something else.
+    pub(super) bad_read: Option<u64>,
+    /// This many re-reads of the partition table fail.
+    pub(super) busy: u64,
+}
+
+pub(super) struct FileTarget {
+    file: File,
+    size: u64,
+    sector: u32,
+    faults: Mutex<Faults>,
+    calls: AtomicU64,
+    rereads: AtomicU64,
+}
+
+/// What an earlier system left: a byte everywhere, and a boot sector.
+const OLD: u8 = 0x11;
+
+impl FileTarget {
+    pub(super) fn new(size: u64, sector: u32) -> Arc<Self> {
+        let file = tempfile::tempfile().unwrap();
+        let mut old = vec![OLD; usize::try_from(size).unwrap()];
+        old[510..512].copy_from_slice(&[0x55, 0xaa]);
+        file.write_all_at(&old, 0).unwrap();
+        Arc::new(Self {
+            file,
+            size,
+            sector,
+            faults: Mutex::default(),
+            calls: AtomicU64::new(0),
+            rereads: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn with_faults(size: u64, faults: Faults) -> Arc<Self> {
+        let target = Self::new(size, 512);
+        *target.faults.lock().unwrap() = faults;
+        target
+    }
+
+    /// What is on the medium.
+    pub(super) fn content(&self) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(self.size).unwrap()];
+        self.file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    }
+
+    pub(super) fn is_untouched(&self) -> bool {
+        let content = self.content();
+        content[510..512] == [0x55, 0xaa] && content[..510].iter().chain(&content[512..]).all(|b| *b == OLD)
+    }
+
+    /// No firmware finds anything at either end.
+    pub(super) fn is_unbootable(self: &Arc<Self>) -> bool {
+        *self.faults.lock().unwrap() = Faults::default();
+        signatures(&FileDisk(Arc::clone(self))).unwrap().is_empty()
+    }
+}
+
+/// Open handle on the target.
+struct FileDisk(Arc<FileTarget>);
+
+impl FileDisk {
+    /// Checks what direct I/O demands, and what the kernel may do: how much to transfer now.
+    fn admit(&self, buffer: *const u8, len: usize, offset: u64) -> io::Result<usize> {
+        let sector = self.0.sector as usize;
+        let piecemeal = self.0.faults.lock().unwrap().piecemeal;
+        // A continued short transfer starts inside a buffer, at a sector.
+        assert_eq!(buffer.align_offset(if piecemeal { sector } else { ALIGNMENT }), 0, "unaligned buffer");
+        assert_eq!((offset % u64::from(self.0.sector), len % sector), (0, 0), "unaligned transfer");
+        assert!(offset + len as u64 <= self.0.size, "transfer beyond the disk");
+        if !piecemeal {
+            return Ok(len);
+        }
+        if self.0.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+            return Err(io::Error::from(io::ErrorKind::Interrupted));
+        }
+        Ok(len.min(sector * 64))
+    }
+}
+
+fn contains(offset: u64, len: usize, byte: Option<u64>) -> Option<usize> {
+    let at = byte?.checked_sub(offset)?;
+    usize::try_from(at).ok().filter(|at| *at < len)
+}
+
+impl BlockDevice for FileDisk {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.0.size
+    }
+
+    fn logical_sector(&self) -> u32 {
+        self.0.sector
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        let len = self.admit(data.as_ptr(), data.len(), offset)?;
+        let bad = self.0.faults.lock().unwrap().bad_write;
+        // Zeros can be written there, so that the wipe afterwards is not what fails.
+        if contains(offset, len, bad).is_some() && data[..len].iter().any(|b| *b != 0) {
+            return Err(io::Error::from_raw_os_error(nix::libc::EIO));
+        }
+        self.0.file.write_at(&data[..len], offset)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let len = self.admit(buffer.as_ptr(), buffer.len(), offset)?;
+        self.0.file.read_exact_at(&mut buffer[..len], offset)?;
+        let bad = self.0.faults.lock().unwrap().bad_read;
+        // A stuck byte is zero after the wipe, or the wipe would be what is tested.
+        if let Some(at) = contains(offset, len, bad)
+            && buffer[at] != 0
+        {
+            buffer[at] ^= 1;
+        }
+        Ok(len)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn forget_cache(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn reread_partitions(&self) -> io::Result<()> {
+        if self.0.rereads.fetch_add(1, Ordering::Relaxed) < self.0.faults.lock().unwrap().busy {
+            return Err(io::Error::from_raw_os_error(nix::libc::EBUSY));
+        }
+        Ok(())
+    }
+}
+
+/// The trait wants a handle that outlives the borrow, so the target is given as an `Arc`.
+impl Target for FileTarget {
+    fn name(&self) -> &'static str {
+        "/dev/vda"
+    }
+
+    fn open(&self, _: Access) -> Result<Arc<dyn BlockDevice>, DiskError> {
+        let copy = Self {
+            file: self.file.try_clone().unwrap(),
+            size: self.size,
+            sector: self.sector,
+            faults: Mutex::new(*self.faults.lock().unwrap()),
+            calls: AtomicU64::new(0),
+            rereads: AtomicU64::new(0),
+        };
+        Ok(Arc::new(FileDisk(Arc::new(copy))))
+    }
+
+    /// As the kernel would see them.
+    fn partitions(&self) -> Result<Vec<Partition>, DiskError> {
+        let numbers = image::partition_numbers(self.content(), self.sector);
+        let partition = |number| Partition {
+            name: format!("vda{number}"),
+            number,
+            dev: (254, number),
+            size: 0,
+            label: None,
+        };
+        Ok(numbers.into_iter().map(partition).collect())
+    }
+}

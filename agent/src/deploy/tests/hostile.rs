@@ -1,0 +1,217 @@
+//! Images that are not in order: nothing boots afterwards, and the reason is told without the URL's secrets.
+
+use super::disk::FileTarget;
+use super::image::{MIB, formats, gpt_image, gzip, noise, zstd};
+use super::server::{Answer, Server};
+use super::*;
+
+const DISK: u64 = 9 * MIB as u64;
+
+/// The run fails for this reason, and the disk is as it was or does not boot.
+async fn fails(server: &Server, digest: Digest, target: &Arc<FileTarget>, reason: &str) {
+    let error = run(server, digest, target).await.expect_err(reason);
+    let told = error.reason();
+    assert!(told.contains(reason), "expected {reason:?}, got {told:?}");
+    assert!(!told.contains("secret"), "{told:?}");
+    assert!(!error.to_string().contains("secret"), "{error}");
+    assert!(told.len() <= 256, "{told:?}");
+    assert!(target.is_untouched() || target.is_unbootable(), "{told}");
+}
+
+#[tokio::test]
+async fn a_missing_image_is_one_request_and_touches_nothing() {
+    let server = Server::start(&[], &[], Answer::Status(404)).await;
+    let target = FileTarget::new(DISK, 512);
+    fails(&server, sha256(&[]), &target, "fetch: HTTP 404 from 127.0.0.1").await;
+    assert_eq!(server.requests().len(), 1);
+    assert!(target.is_untouched());
+}
+
+#[tokio::test]
+async fn errors_without_end_end() {
+    let server = Server::start(&[], &[], Answer::Status(503)).await;
+    let target = FileTarget::new(DISK, 512);
+    fails(&server, sha256(&[]), &target, "fetch: HTTP 503 from 127.0.0.1").await;
+    assert_eq!(server.requests().len(), 4);
+    assert!(target.is_untouched());
+}
+
+#[tokio::test]
+async fn a_server_that_stalls_for_ever_is_left() {
+    let image = gpt_image(6 * MIB, 512);
+    let server = Server::start(&image, &[Answer::CutAfter(4 * MIB)], Answer::StallAfter(0)).await;
+    let target = FileTarget::new(DISK, 512);
+    fails(&server, sha256(&image), &target, "truncated: 4194304 of 6291456 bytes").await;
+    let server = Server::start(&image, &[], Answer::StallAfter(0)).await;
+    fails(&server, sha256(&image), &target, "no byte for 0 s").await;
+}
+
+#[tokio::test]
+async fn a_body_shorter_than_announced_is_truncation_and_not_a_wrong_digest() {
+    let image = gpt_image(6 * MIB, 512);
+    let server = Server::honest(&image).await;
+    server.announce(image.len() + 1);
+    let target = FileTarget::new(DISK, 512);
+    fails(&server, sha256(&image), &target, "truncated: 6291456 of 6291457 bytes").await;
+}
+
+#[tokio::test]
+async fn an_image_replaced_during_the_download_is_noticed() {
+    let image = gpt_image(6 * MIB, 512);
+    let cut = Answer::CutAfter(3 * MIB);
+    for second in [Answer::Replaced, Answer::WrongRange] {
+        let server = Server::start(&image, &[cut.clone(), second], Answer::Honest).await;
+        let target = FileTarget::new(DISK, 512);
+        fails(&server, sha256(&image), &target, "changed during the download").await;
+        assert!(target.is_unbootable());
+    }
+}
+
+#[tokio::test]
+async fn one_wrong_byte_anywhere_in_any_format_is_a_digest_mismatch() {
+    let image = gpt_image(6 * MIB, 512);
+    for (name, good) in formats(&image) {
+        // The header bytes that tell the format aside, a flipped bit shows as a broken stream or not at all.
+        for at in [20, 515, good.len() / 2, good.len() - 1] {
+            let mut bad = good.clone();
+            bad[at] ^= 0x10;
+            let server = Server::honest(&bad).await;
+            let target = FileTarget::new(DISK, 512);
+            let error = run(&server, sha256(&good), &target).await.expect_err(name);
+            let sector_or_format =
+                matches!(error, DeployError::Table { .. } | DeployError::NotAnImage { .. });
+            assert!(
+                matches!(error, DeployError::DigestMismatch { .. }) || sector_or_format,
+                "{name} at {at}: {error}"
+            );
+            assert!(target.is_untouched() || target.is_unbootable(), "{name} at {at}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_format_cut_short_leaves_nothing_that_boots_even_if_the_digest_is_of_the_cut() {
+    let image = gpt_image(6 * MIB, 512);
+    for (name, whole) in formats(&image) {
+        for len in [0, 1, 17, 600, MIB, whole.len() / 3 + 5, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+            let cut = &whole[..len];
+            let server = Server::honest(cut).await;
+            let target = FileTarget::new(DISK, 512);
+            match run(&server, sha256(cut), &target).await {
+                // The last sectors of a raw image are its backup table, which is made anew.
+                Ok(_) => assert!(name == "raw" && len >= whole.len() - 9, "{name} cut to {len} was taken"),
+                Err(error) => {
+                    assert!(!error.reason().is_empty());
+                    assert!(target.is_untouched() || target.is_unbootable(), "{name} cut to {len}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn garbage_after_a_stream_is_refused() {
+    let image = gpt_image(3 * MIB, 512);
+    for (name, stream) in [("gzip", gzip(&image)), ("zstd", zstd(&image))] {
+        let served = [stream, noise(100)].concat();
+        let server = Server::honest(&served).await;
+        let target = FileTarget::new(DISK, 512);
+        fails(&server, sha256(&served), &target, &format!("decode: {name} stream is broken after")).await;
+        assert!(target.is_unbootable());
+    }
+}
+
+#[tokio::test]
+async fn an_image_known_to_be_too_large_touches_nothing() {
+    let image = gpt_image(9 * MIB + 512, 512);
+    let declared = zstd::bulk::compress(&image, 1).unwrap();
+    for served in [image.clone(), gzip(&image), declared] {
+        let server = Server::honest(&served).await;
+        let target = FileTarget::new(6 * MIB as u64, 512);
+        fails(&server, sha256(&served), &target, "check: ").await;
+        assert!(target.is_untouched());
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_turns_out_too_large_stops_at_the_end_of_the_disk() {
+    let mut image = noise(9 * MIB + 512);
+    image[446..510].fill(0);
+    image[510..512].copy_from_slice(&[0x55, 0xaa]);
+    let served = gzip(&image);
+    let server = Server::honest(&served).await;
+    let target = FileTarget::new(DISK, 512);
+    fails(&server, sha256(&served), &target, "write: image is larger than /dev/vda of 9437184 bytes").await;
+    assert!(target.is_unbootable());
+}
+
+#[tokio::test]
+async fn an_image_for_another_sector_size_touches_nothing() {
+    for (image, disk) in [(512, 4096), (4096, 512)] {
+        let bytes = gpt_image(6 * MIB, image);
+        let server = Server::honest(&bytes).await;
+        let target = FileTarget::new(DISK, disk);
+        fails(&server, sha256(&bytes), &target, &format!("made for {image}-byte sectors")).await;
+        assert!(target.is_untouched());
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_image_is_refused_by_name_and_touches_nothing() {
+    let padded = |magic: &[u8]| [magic, &noise(2 * MIB)[..]].concat();
+    let cases: [(Vec<u8>, &str); 7] = [
+        (padded(b"QFI\xfb"), "qcow2"),
+        (padded(b"\xfd7zXZ\0"), "xz"),
+        (padded(b"BZh9"), "bzip2"),
+        (padded(b"\x04\x22\x4d\x18"), "lz4"),
+        (padded(b"<html>"), "web page"),
+        (gzip(&padded(b"text")), "not a disk image"),
+        (Vec::new(), "nothing was served"),
+    ];
+    for (served, reason) in cases {
+        let server = Server::honest(&served).await;
+        let target = FileTarget::new(DISK, 512);
+        fails(&server, sha256(&served), &target, reason).await;
+        assert!(target.is_untouched());
+        if !served.is_empty() {
+            assert!(client().peek(&server.url()).await.is_err() || reason == "not a disk image");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_zstd_frame_cannot_demand_memory() {
+    let image = gpt_image(3 * MIB, 512);
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.window_log(27).unwrap();
+    std::io::Write::write_all(&mut encoder, &image).unwrap();
+    let served = encoder.finish().unwrap();
+    let server = Server::honest(&served).await;
+    let target = FileTarget::new(DISK, 512);
+    fails(&server, sha256(&served), &target, "compress without --long").await;
+    assert!(target.is_untouched());
+}
+
+#[tokio::test]
+async fn redirects_elsewhere_or_without_end_are_not_followed() {
+    let target = FileTarget::new(DISK, 512);
+    let server = Server::start(&[], &[], Answer::Redirect("ftp://127.0.0.1/secret".to_owned())).await;
+    fails(&server, sha256(&[]), &target, "redirects to something else than http or https").await;
+    let server = Server::start(&[], &[], Answer::Redirect("/secret".to_owned())).await;
+    fails(&server, sha256(&[]), &target, "redirects more than 5 times").await;
+    assert_eq!(server.requests().len(), 6);
+}
+
+#[tokio::test]
+async fn decoded_bytes_other_than_ordered_are_refused() {
+    let image = gpt_image(3 * MIB, 512);
+    let served = gzip(&image);
+    let server = Server::honest(&served).await;
+    let target = FileTarget::new(DISK, 512);
+    let right = Order { content_digest: Some(sha256(&image)), ..order(&server, sha256(&served)) };
+    run_order(&right, &target, false).await.unwrap();
+    let wrong = Order { content_digest: Some(sha256(&served)), ..right };
+    let error = run_order(&wrong, &target, false).await.unwrap_err();
+    assert!(error.reason().contains("decoded image digest mismatch"), "{error}");
+    assert!(target.is_unbootable());
+}

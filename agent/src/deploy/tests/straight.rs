@@ -1,0 +1,151 @@
+//! Images that are in order, on disks that are.
+
+use super::disk::{Faults, FileTarget};
+use super::image::{MIB, backup_sector, formats, gpt_image, noise, partition_numbers};
+use super::server::{Answer, Server};
+use super::*;
+
+const DISK: u64 = 9 * MIB as u64;
+
+#[tokio::test]
+async fn every_format_ends_up_on_the_disk_with_both_tables_completed() {
+    let image = gpt_image(6 * MIB, 512);
+    for (name, served) in formats(&image) {
+        let server = Server::honest(&served).await;
+        let target = FileTarget::new(DISK, 512);
+        let outcome = run(&server, sha256(&served), &target).await.expect(name);
+        let expected =
+            Outcome { served: served.len() as u64, written: image.len() as u64, read_back: true };
+        assert_eq!(outcome, expected, "{name}");
+        let content = target.content();
+        // Between the tables nothing differs from the image.
+        let middle = 34 * 512..image.len() - 512;
+        assert!(content[middle.clone()] == image[middle], "{name}");
+        assert_eq!(content[image.len() - 512..image.len()], [0; 512], "{name}: the stale backup header is gone");
+        assert_eq!(backup_sector(content.clone()), Some(DISK / 512 - 1), "{name}");
+        assert_eq!(partition_numbers(content, 512), [1, 2], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_image_exactly_as_large_as_the_disk_is_taken_byte_for_byte() {
+    let image = gpt_image(6 * MIB, 512);
+    for (name, served) in formats(&image) {
+        let server = Server::honest(&served).await;
+        let target = FileTarget::new(image.len() as u64, 512);
+        run(&server, sha256(&served), &target).await.expect(name);
+        assert!(target.content() == image, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn disks_of_4096_byte_sectors_take_images_made_for_them() {
+    let image = gpt_image(6 * MIB, 4096);
+    let server = Server::honest(&image).await;
+    let target = FileTarget::new(DISK, 4096);
+    run(&server, sha256(&image), &target).await.unwrap();
+    assert_eq!(partition_numbers(target.content(), 4096), [1, 2]);
+}
+
+#[tokio::test]
+async fn an_image_with_an_mbr_is_written_as_it_is_and_padded_to_a_sector() {
+    let mut image = noise(3 * MIB + 77);
+    image[446..510].fill(0);
+    image[510..512].copy_from_slice(&[0x55, 0xaa]);
+    let server = Server::honest(&image).await;
+    let target = FileTarget::new(DISK, 512);
+    let outcome = run(&server, sha256(&image), &target).await.unwrap();
+    assert_eq!(outcome.written, image.len() as u64);
+    let content = target.content();
+    assert!(content[..image.len()] == image);
+    assert!(content[image.len()..image.len().next_multiple_of(512)].iter().all(|b| *b == 0));
+}
+
+#[tokio::test]
+async fn an_image_smaller_than_what_is_withheld_is_installed_too() {
+    let mut image = noise(512 * 9);
+    image[446..510].fill(0);
+    image[510..512].copy_from_slice(&[0x55, 0xaa]);
+    let server = Server::honest(&image).await;
+    let target = FileTarget::new(DISK, 512);
+    run(&server, sha256(&image), &target).await.unwrap();
+    let content = target.content();
+    assert!(content[..image.len()] == image);
+    assert!(content[image.len()..MIB].iter().all(|b| *b == 0), "the rest of the first MiB was wiped");
+}
+
+#[tokio::test]
+async fn a_download_goes_on_wherever_it_was_cut() {
+    let image = gpt_image(6 * MIB, 512);
+    let cuts = [Answer::CutAfter(0), Answer::CutAfter(1), Answer::CutAfter(MIB - 1), Answer::CutAfter(2 * MIB)];
+    let server = Server::start(&image, &cuts, Answer::Honest).await;
+    let target = FileTarget::new(DISK, 512);
+    let outcome = run(&server, sha256(&image), &target).await.unwrap();
+    assert_eq!(outcome.served, image.len() as u64);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 5);
+    assert!(!requests[1].contains("range:"), "nothing had come yet");
+    assert!(requests[2].contains("range: bytes=1-") && requests[2].contains("if-range: \"one\""));
+    assert!(requests[4].contains(&format!("range: bytes={}-", 3 * MIB)));
+}
+
+#[tokio::test]
+async fn progress_grants_new_attempts() {
+    let image = gpt_image(3 * MIB, 512);
+    let cuts = vec![Answer::CutAfter(100 << 10); 29];
+    let server = Server::start(&image, &cuts, Answer::Honest).await;
+    run(&server, sha256(&image), &FileTarget::new(DISK, 512)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_without_ranges_is_skipped_through() {
+    let image = gpt_image(6 * MIB, 512);
+    let cuts = [Answer::CutAfter(2 * MIB), Answer::NoRanges(4 * MIB), Answer::NoRanges(usize::MAX)];
+    let server = Server::start(&image, &cuts, Answer::Status(500)).await;
+    run(&server, sha256(&image), &FileTarget::new(DISK, 512)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stall_and_a_storm_of_errors_are_sat_out() {
+    let image = gpt_image(6 * MIB, 512);
+    let trouble = [
+        Answer::Status(503),
+        Answer::Status(429),
+        Answer::StallAfter(MIB),
+        Answer::Status(502),
+        Answer::Status(408),
+        Answer::StallAfter(1000),
+    ];
+    let server = Server::start(&image, &trouble, Answer::Honest).await;
+    run(&server, sha256(&image), &FileTarget::new(DISK, 512)).await.unwrap();
+    assert_eq!(server.requests().len(), 7);
+}
+
+#[tokio::test]
+async fn redirects_between_http_servers_are_followed() {
+    let image = gpt_image(3 * MIB, 512);
+    let store = Server::honest(&image).await;
+    let front = Server::start(&[], &[], Answer::Redirect(store.url().to_string())).await;
+    run(&front, sha256(&image), &FileTarget::new(DISK, 512)).await.unwrap();
+}
+
+#[tokio::test]
+async fn short_transfers_interruptions_and_a_busy_table_do_no_harm() {
+    let image = gpt_image(6 * MIB, 512);
+    let server = Server::honest(&image).await;
+    let target =
+        FileTarget::with_faults(DISK, Faults { piecemeal: true, busy: 3, ..Faults::default() });
+    run(&server, sha256(&image), &target).await.unwrap();
+    assert_eq!(backup_sector(target.content()), Some(DISK / 512 - 1));
+}
+
+#[tokio::test]
+async fn the_head_of_an_image_tells_how_large_a_disk_it_needs() {
+    let image = gpt_image(6 * MIB, 512);
+    for (name, served) in formats(&image) {
+        let server = Server::honest(&served).await;
+        let facts = client().peek(&server.url()).await.expect(name);
+        assert_eq!(facts.served, Some(served.len() as u64), "{name}");
+        assert_eq!(facts.required, image.len() as u64, "{name}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Discovery and choice on a sysfs made of files; wiping and partition tables in memory.
+
+mod choosing;
+mod discovering;
+mod ends;
+mod sysfs;
+mod tables;

@@ -1,0 +1,114 @@
+//! Partition tables: refused when unsound, whatever they hold, without a panic.
+
+use proptest::prelude::*;
+
+use crate::disk::gpt::{Gpt, GptError};
+
+/// A table for a disk of `sectors`, with one partition from 64 to `last`.
+fn table(sectors: u64, last: u64) -> Vec<u8> {
+    let mut head = vec![0; 34 * 512];
+    head[450] = 0xee;
+    head[454] = 1;
+    head[510..512].copy_from_slice(&[0x55, 0xaa]);
+    let entry = &mut head[1024..1024 + 128];
+    entry[..32].fill(7);
+    entry[32..40].copy_from_slice(&64_u64.to_le_bytes());
+    entry[40..48].copy_from_slice(&last.to_le_bytes());
+    let entries = crc(&head[1024..]);
+    let header = &mut head[512..604];
+    header[..8].copy_from_slice(b"EFI PART");
+    header[8..12].copy_from_slice(&0x1_0000_u32.to_le_bytes());
+    header[12..16].copy_from_slice(&92_u32.to_le_bytes());
+    for (at, value) in [(24, 1), (32, sectors - 1), (40, 34), (48, sectors - 34), (72, 2)] {
+        header[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    for (at, value) in [(80, 128), (84, 128), (88, entries)] {
+        header[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    let sum = crc(header);
+    header[16..20].copy_from_slice(&sum.to_le_bytes());
+    head
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
+
+#[test]
+fn a_table_fits_when_the_backup_has_room_behind_the_last_partition() {
+    let head = table(2000, 1000);
+    let gpt = Gpt::read(&head, 512).unwrap().unwrap();
+    assert_eq!(gpt.numbers, [1]);
+    assert_eq!(Gpt::declared_size(&head), Some(2000 * 512));
+    // One sector of header and 32 of entries behind sector 1000.
+    assert_eq!(gpt.check_fits(1034 * 512), Ok(()));
+    let needed = 1034 * 512;
+    assert_eq!(gpt.check_fits(1033 * 512), Err(GptError::TooLarge { needed, disk: 1033 * 512 }));
+    assert!(gpt.check_holds(1001 * 512).is_ok() && gpt.check_holds(1001 * 512 - 1).is_err());
+}
+
+#[test]
+fn completing_moves_the_backup_and_names_the_stale_one() {
+    let mut head = table(2000, 1000);
+    let gpt = Gpt::read(&head, 512).unwrap().unwrap();
+    let backup = gpt.complete(&mut head, 5000 * 512).unwrap();
+    assert_eq!(backup.offset, (5000 - 33) * 512);
+    assert_eq!(backup.bytes.len(), 33 * 512);
+    assert_eq!(backup.stale, Some(1999 * 512..2000 * 512));
+    assert_eq!(head[458..462], 4999_u32.to_le_bytes(), "the protective MBR covers the disk");
+    // The primary is sound again, and already complete.
+    let again = Gpt::read(&head, 512).unwrap().unwrap().complete(&mut head, 5000 * 512).unwrap();
+    assert_eq!((again.bytes, again.stale), (backup.bytes, None));
+}
+
+#[test]
+fn a_table_for_other_sectors_is_told_apart_from_none() {
+    let head = table(2000, 1000);
+    assert_eq!(Gpt::read(&head, 4096), Err(GptError::SectorSize { image: 512, disk: 4096 }));
+    assert_eq!(Gpt::read(&[0; 8192], 512), Ok(None));
+}
+
+proptest! {
+    #[test]
+    fn one_changed_bit_in_header_or_entries_is_noticed(at in 512..34 * 512_usize, bit in 0..8_u32) {
+        let mut head = table(2000, 1000);
+        // Behind the header's 92 bytes its sector is unused.
+        prop_assume!(!(604..1024).contains(&at));
+        head[at] ^= 1 << bit;
+        prop_assert!(!matches!(Gpt::read(&head, 512), Ok(Some(_))));
+    }
+
+    #[test]
+    fn any_header_with_a_right_checksum_is_read_without_a_panic(
+        fields in proptest::collection::vec(any::<u8>(), 72),
+        size in any::<u64>(),
+    ) {
+        let mut head = table(2000, 1000);
+        head[512 + 20..604].copy_from_slice(&fields);
+        head[512 + 24..512 + 32].copy_from_slice(&1_u64.to_le_bytes());
+        head[528..532].fill(0);
+        let sum = crc(&head[512..604]);
+        head[528..532].copy_from_slice(&sum.to_le_bytes());
+        if let Ok(Some(gpt)) = Gpt::read(&head, 512) {
+            let _ = gpt.complete(&mut head, size);
+        }
+    }
+
+    #[test]
+    fn any_partition_bounds_and_disk_size_are_judged_without_a_panic(
+        sectors in 1_u64.., last in any::<u64>(), size in any::<u64>(),
+    ) {
+        let mut head = table(sectors.max(34), last);
+        if let Ok(Some(gpt)) = Gpt::read(&head, 512) {
+            let _ = Gpt::declared_size(&head);
+            let size = size % (1 << 50);
+            if gpt.check_fits(size).is_ok() {
+                let backup = gpt.complete(&mut head, size).unwrap();
+                prop_assert_eq!(backup.offset + backup.bytes.len() as u64, size / 512 * 512);
+                prop_assert!(backup.offset > last.saturating_mul(512));
+            }
+        }
+    }
+}
