@@ -16,9 +16,11 @@ impl Shell {
         let store = &self.ctx.store;
         let Some(host) = store.get::<PhysicalHost>(key).await? else {
             self.memory.forget_host(key);
+            self.index.gone(key);
             self.ctx.progress.clear(key);
             return Ok(Next::default());
         };
+        self.index.see(&host);
         let signals = store.signals(key).await?;
         let credentials = store.credentials(key).await;
         let consumer_key = host_view::consumer_key(&host);
@@ -85,7 +87,7 @@ impl Shell {
                 HostEffect::WriteStatus => {
                     let mut host = host.clone();
                     host.status = decision.status.clone();
-                    store.update(&host).await?;
+                    self.index.see(&store.update(&host).await?);
                     written = true;
                 }
                 HostEffect::RemoveSignal(signal) => store.remove_signal(&key, signal).await?,

@@ -14,6 +14,8 @@ use crate::store::StoreError;
 
 /// Claims tried in one pass before it starts anew later: each lost one means that somebody else has a host.
 const CLAIM_ATTEMPTS: usize = 8;
+/// Free hosts looked at for one claim.
+const CANDIDATES: usize = 8;
 
 impl Shell {
     pub(super) async fn machine_pass(&self, key: &HostKey) -> Result<Next, PassError> {
@@ -24,12 +26,7 @@ impl Shell {
         };
         let mut lost = 0;
         loop {
-            let mut hosts = self.hosts_for(&machine).await?;
-            if lost > 0 && !hosts.is_empty() {
-                // Whoever lost a race looks elsewhere first than the others that lost it.
-                let at = scatter(&machine.metadata.uid, lost) % hosts.len();
-                hosts.rotate_left(at);
-            }
+            let hosts = self.hosts_for(&machine, lost).await?;
             let decision = self.decide(&machine, &hosts).await?;
             match self.carry_out_machine(machine.clone(), &hosts, &decision, &mut slot).await {
                 Err(Halt::ClaimLost) if lost < CLAIM_ATTEMPTS => lost += 1,
@@ -37,8 +34,7 @@ impl Shell {
                     return Ok(Next { again: Some(self.ctx.timings.soon), ..Next::default() });
                 }
                 Err(Halt::Failed(error)) => {
-                    let Some(host) =
-                        self.memory.host_of(&machine).filter(|_| matches!(error, PassError::Bmc(_)))
+                    let Some(host) = self.index.host_of(key).filter(|_| matches!(error, PassError::Bmc(_)))
                     else {
                         return Err(error);
                     };
@@ -58,18 +54,36 @@ impl Shell {
         Next { again: Some(decision.requeue), failed, ..Next::default() }
     }
 
-    /// The host the machine has, or else every host of its namespace.
-    async fn hosts_for(&self, machine: &Beskar7Machine) -> Result<Vec<PhysicalHost>, StoreError> {
+    /// The host the machine has, or else hosts it may claim. Whoever has lost a race looks elsewhere first than
+    /// the others that lost it.
+    async fn hosts_for(
+        &self,
+        machine: &Beskar7Machine,
+        lost: usize,
+    ) -> Result<Vec<PhysicalHost>, StoreError> {
+        let (store, namespace) = (&self.ctx.store, &machine.metadata.namespace);
         let named = machine.spec.provider_id.as_ref().map(|id| id.host().clone());
-        for key in [named, self.memory.host_of(machine)].into_iter().flatten() {
-            if key.namespace == machine.metadata.namespace
-                && let Some(host) = self.ctx.store.get::<PhysicalHost>(&key).await?
+        for key in [named, self.index.host_of(&machine.metadata.key())].into_iter().flatten() {
+            if key.namespace == *namespace
+                && let Some(host) = store.get::<PhysicalHost>(&key).await?
                 && host_view::is_claimed_by(&host, machine)
             {
                 return Ok(vec![host]);
             }
         }
-        self.ctx.store.list(Some(&machine.metadata.namespace)).await
+        let elsewhere = if lost == 0 { 0 } else { scatter(&machine.metadata.uid, lost) };
+        let known = self.index.free(namespace, elsewhere, CANDIDATES);
+        let keys = match (&machine.spec.host_name, &machine.spec.host_selector, known) {
+            (Some(name), _, Some(_)) => vec![HostKey::new(namespace.clone(), name.clone())],
+            (None, None, Some(free)) => free,
+            // A selector may want any of them.
+            _ => return store.list(Some(namespace)).await,
+        };
+        let mut hosts = Vec::with_capacity(keys.len());
+        for key in keys {
+            hosts.extend(store.get(&key).await?);
+        }
+        Ok(hosts)
     }
 
     async fn decide(
@@ -79,7 +93,6 @@ impl Shell {
     ) -> Result<MachineDecision, PassError> {
         let store = &self.ctx.store;
         let host = claim::claimed_host(machine, hosts);
-        self.memory.set_host_of(machine, host.map(|h| h.metadata.key()));
         let (credentials, signals) = match host {
             Some(host) => {
                 let key = host.metadata.key();
@@ -214,9 +227,9 @@ impl Shell {
         let mut host = seen.clone();
         host.spec.consumer_ref = Some(claim::reference_to(machine));
         match self.ctx.store.update(&host).await {
-            Ok(_) => {
+            Ok(host) => {
                 tracing::info!(machine = %machine.metadata.key(), host = %key, "claimed");
-                self.memory.set_host_of(machine, Some(key.clone()));
+                self.index.see(&host);
                 Ok(())
             }
             Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Err(Halt::ClaimLost),
@@ -228,7 +241,7 @@ impl Shell {
         let Some(mut host) = self.ctx.store.get::<PhysicalHost>(key).await? else { return Ok(()) };
         if host_view::is_claimed_by(&host, machine) {
             host.spec.consumer_ref = None;
-            self.ctx.store.update(&host).await?;
+            self.index.see(&self.ctx.store.update(&host).await?);
             self.memory.forget_boot(&host);
         }
         Ok(())

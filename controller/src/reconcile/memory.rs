@@ -41,8 +41,6 @@ struct OfHost {
 #[derive(Debug, Default)]
 struct OfMachine {
     uid: String,
-    /// The host it was last seen to have.
-    host: Option<HostKey>,
     digest: Option<(WebUrl, DigestAttempt)>,
     backoff: Backoff,
 }
@@ -151,15 +149,6 @@ impl Memory {
 
     pub(super) fn progress(&self, host: &PhysicalHost) -> Option<Progress> {
         self.with_host(host, |h| h.progress.clone())
-    }
-
-    /// The host the machine was last seen to have.
-    pub(super) fn host_of(&self, machine: &Beskar7Machine) -> Option<HostKey> {
-        self.with_machine(machine, |m| m.host.clone())
-    }
-
-    pub(super) fn set_host_of(&self, machine: &Beskar7Machine, host: Option<HostKey>) {
-        self.with_machine(machine, |m| m.host = host);
     }
 
     /// What is known of the machine's checksum file.

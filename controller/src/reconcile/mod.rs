@@ -9,6 +9,7 @@ mod bmc;
 mod boot;
 mod checksum;
 mod host;
+mod index;
 mod machine;
 mod memory;
 mod queue;
@@ -32,6 +33,7 @@ use crate::bmc::Connector;
 use crate::clock::SharedClock;
 use crate::progress::Progress;
 use crate::store::{Change, Store, StoreError};
+use index::Index;
 use memory::Memory;
 use queue::Queue;
 
@@ -110,6 +112,7 @@ enum PassError {
 struct Shell {
     ctx: Context,
     memory: Memory,
+    index: Index,
     listening_since: Time,
     passes: Arc<Semaphore>,
     bmcs: Semaphore,
@@ -119,6 +122,7 @@ struct Shell {
 pub async fn run(ctx: Context, stop: CancellationToken) {
     let shell = Arc::new(Shell {
         memory: Memory::default(),
+        index: Index::default(),
         listening_since: ctx.clock.now(),
         passes: Arc::new(Semaphore::new(ctx.max_concurrent.max(1))),
         bmcs: Semaphore::new(BMCS_AT_ONCE),
@@ -187,7 +191,11 @@ impl Dispatcher {
             (store.list::<PhysicalHost>(None).await, store.list::<Beskar7Machine>(None).await);
         match (hosts, machines) {
             (Ok(hosts), Ok(machines)) => {
-                hosts.iter().for_each(|host| self.queue.wake(Key::Host(host.metadata.key())));
+                for host in &hosts {
+                    self.shell.index.see(host);
+                    self.queue.wake(Key::Host(host.metadata.key()));
+                }
+                self.shell.index.complete();
                 machines.iter().for_each(|machine| self.queue.wake(Key::Machine(machine.metadata.key())));
             }
             (Err(error), _) | (_, Err(error)) => {

@@ -172,8 +172,13 @@ fn secret(text: &str, data: &[(&str, &str)]) -> Secret {
 impl Fleet {
     /// A controller over an empty store that holds the BMCs' login and one user-data Secret.
     pub(super) async fn start() -> Self {
+        Self::over(Store::in_memory().unwrap()).await
+    }
+
+    /// The same over another empty store.
+    pub(super) async fn over(store: Store) -> Self {
         let mut fleet = Self {
-            store: Store::in_memory().unwrap(),
+            store,
             bmcs: FakeBmcs::default(),
             progress: Progress::new(),
             clock: Arc::new(PausedClock(Instant::now())),

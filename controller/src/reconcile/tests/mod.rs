@@ -2,4 +2,5 @@
 
 mod fleet;
 mod runs;
+mod scale;
 mod trouble;
