@@ -57,7 +57,7 @@ impl Command {
     #[must_use]
     pub fn new(program: impl AsRef<OsStr>, deadline: Duration) -> Self {
         let mut inner = std::process::Command::new(program);
-        inner.env("LC_ALL", "C").stdin(Stdio::null()).process_group(0);
+        inner.env("LC_ALL", "C").stdin(Stdio::null());
         Command { inner, deadline }
     }
 
@@ -101,11 +101,13 @@ impl Command {
     /// # Errors
     /// When it cannot start, fails or takes too long.
     pub fn output(mut self) -> Result<Vec<u8>, CommandError> {
-        self.inner.stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own can be killed whole: what it started holds our pipes.
+        self.inner.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         self.run()
     }
 
-    /// Runs it, its messages going where ours go: for compilers, whose progress people want to see.
+    /// Runs it, its messages going where ours go: for compilers, whose progress people want to see, and
+    /// which an interrupt at the terminal stops together with us.
     ///
     /// # Errors
     /// When it cannot start, fails or takes too long.
@@ -153,7 +155,7 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> 
     receiver
 }
 
-/// The child's status, or `None` after killing its whole process group at the deadline.
+/// The child's status, or `None` after killing it at the deadline, with its process group if it leads one.
 fn wait(child: &mut Child, deadline: Duration) -> Option<std::process::ExitStatus> {
     let end = Instant::now() + deadline;
     let mut pause = Duration::from_millis(1);
@@ -168,9 +170,10 @@ fn wait(child: &mut Child, deadline: Duration) -> Option<std::process::ExitStatu
         pause = (pause * 2).min(Duration::from_millis(100));
     }
     if let Ok(pid) = i32::try_from(child.id()) {
-        // Its own children hold our pipes; the group is theirs alone, see `process_group(0)`.
+        // No such group when it runs in ours, and then only it is killed.
         let _ = nix::sys::signal::killpg(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
     }
+    let _ = child.kill();
     let _ = child.wait();
     None
 }
