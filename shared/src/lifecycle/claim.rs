@@ -50,10 +50,18 @@ pub enum NoHost {
     },
 }
 
-/// The first free host this machine may claim, in the order given.
+/// Whether a machine may claim this host at all: `Available`, without a claim, neither paused nor being deleted.
+pub fn is_free(host: &PhysicalHost) -> bool {
+    host.status.state == HostState::Available
+        && !host_view::is_claimed(host)
+        && host.metadata.deletion_timestamp.is_none()
+        && !host.metadata.is_paused()
+}
+
+/// The first [free](is_free) host this machine may claim, in the order given.
 ///
-/// Free is one in `Available` without a claim that is neither paused nor being deleted. Constraints are the
-/// pinned name, the selector and the failure domain; placement never falls back to a host outside them.
+/// Constraints are the pinned name, the selector and the failure domain; placement never falls back to a host
+/// outside them.
 ///
 /// # Errors
 /// [`NoHost`].
@@ -66,13 +74,7 @@ pub fn choose<'h>(
     if let Some(zone) = failure_domain.filter(|zone| !is_label_value(zone)) {
         return Err(NoHost::FailureDomain { found: zone.chars().take(64).collect() });
     }
-    let free = |h: &&PhysicalHost| {
-        h.metadata.namespace == machine.metadata.namespace
-            && h.status.state == HostState::Available
-            && !host_view::is_claimed(h)
-            && h.metadata.deletion_timestamp.is_none()
-            && !h.metadata.is_paused()
-    };
+    let free = |h: &&PhysicalHost| h.metadata.namespace == machine.metadata.namespace && is_free(h);
     let wanted = |h: &&PhysicalHost| {
         machine.spec.host_name.as_ref().is_none_or(|name| *name == h.metadata.name)
             && selector.as_ref().is_none_or(|s| s.matches(&h.metadata.labels))

@@ -112,8 +112,8 @@ fn plain() -> impl Strategy<Value = Event> + Clone {
         6 => (host.clone(), 0..2_u8, prop_oneof![5 => Just(None), 1 => (0..4_usize).prop_map(Some)])
             .prop_map(|(host, client, old_nonce)| Event::Fetch { host, client, old_nonce }),
         14 => (0..8_usize, call).prop_map(|(agent, call)| Event::Call { agent, call, meanwhile: None }),
-        1 => (host.clone(), forgery).prop_map(|(host, kind)| Event::Forge { host, kind }),
-        2 => (host.clone(), 0..32_usize).prop_map(|(host, signal)| Event::Replay { host, signal }),
+        5 => (host.clone(), forgery).prop_map(|(host, kind)| Event::Forge { host, kind }),
+        5 => (host.clone(), 0..32_usize).prop_map(|(host, signal)| Event::Replay { host, signal }),
         3 => (host.clone(), bmc).prop_map(|(host, state)| Event::Bmc { host, state }),
         5 => waits.prop_map(|seconds| Event::Wait { seconds }),
         1 => (machine.clone(), any::<bool>()).prop_map(|(machine, force)| Event::Delete { machine, force }),
@@ -124,24 +124,35 @@ fn plain() -> impl Strategy<Value = Event> + Clone {
     ]
 }
 
-/// A stretch in which one run goes forward as it should, for histories that reach the late states often.
+/// A stretch in which one run goes forward as it should but for a few passes that are cut short or interrupted,
+/// for histories that reach the late states often.
 fn forward() -> impl Strategy<Value = Vec<Event>> {
-    let host_pass = |host| Event::HostPass { host, ask_bmc: true, cut: None, meanwhile: None };
-    let machine_pass = |machine| Event::MachinePass { machine, cut: None, meanwhile: None };
-    (0..HOSTS, 0..MACHINES, 0..4_usize).prop_map(move |(host, machine, agent)| {
-        let call = |call| Event::Call { agent, call, meanwhile: None };
+    let upsets = vec(prop_oneof![4 => Just(None), 1 => (0..4_usize).prop_map(Some)], 11);
+    let between = vec(prop_oneof![6 => Just(None), 1 => plain().prop_map(|e| Some(Box::new(e)))], 11);
+    (0..HOSTS, 0..MACHINES, upsets, between).prop_map(move |(host, machine, cuts, between)| {
+        let at = |n: usize| (cuts[n], between[n].clone());
+        let host_pass = |n| {
+            let (cut, meanwhile) = at(n);
+            Event::HostPass { host, ask_bmc: true, cut, meanwhile }
+        };
+        let machine_pass = |n| {
+            let (cut, meanwhile) = at(n);
+            Event::MachinePass { machine, cut, meanwhile }
+        };
+        let call = |n, call| Event::Call { agent: 0, call, meanwhile: at(n).1 };
         vec![
-            host_pass(host),
-            machine_pass(machine),
-            host_pass(host),
-            machine_pass(machine),
-            host_pass(host),
+            host_pass(0),
+            machine_pass(1),
+            host_pass(2),
+            machine_pass(3),
+            host_pass(4),
             Event::Fetch { host, client: 0, old_nonce: None },
-            call(Call::Report { cores: 16 }),
-            host_pass(host),
-            machine_pass(machine),
-            host_pass(host),
-            call(Call::Provisioned),
+            call(5, Call::Report { cores: 16 }),
+            host_pass(6),
+            machine_pass(7),
+            host_pass(8),
+            call(9, Call::Provisioned),
+            host_pass(10),
         ]
     })
 }
@@ -165,8 +176,8 @@ fn interrupted() -> impl Strategy<Value = Event> {
 pub(crate) fn events() -> impl Strategy<Value = Vec<Event>> {
     let part = prop_oneof![
         4 => vec(interrupted(), 1..8),
-        1 => forward(),
-        1 => (forward(), 0..11_usize).prop_map(|(mut events, upto)| { events.truncate(upto); events }),
+        2 => forward(),
+        3 => (forward(), 0..12_usize).prop_map(|(mut events, upto)| { events.truncate(upto); events }),
     ];
     vec(part, 1..10).prop_map(|parts| parts.concat())
 }

@@ -68,17 +68,23 @@ fn calm(world: &mut World) {
     }
 }
 
-/// A success that was acknowledged leads to `Ready`, or to a failure of the run that has its own reason.
+/// A report that was acknowledged is decided on, and a success leads to `Ready`, unless the run fails for a
+/// reason of its own.
 pub(crate) fn nothing_acknowledged_is_lost(world: &mut World) -> Result<(), String> {
     calm(world);
     world.rounds(6);
     always(world)?;
     for index in 0..HOSTS {
         let host = &world.hosts[index];
-        let Some(run) = &host.status.run else { continue };
+        let Some((credentials, _)) = world.credentials.get(&index) else { continue };
+        let run = &credentials.run;
         let Some(machine) = world.machine_of(index) else { continue };
         let machine_failed = machine.status.phase == Some(MachinePhase::Failed);
         let ended = host.status.state == HostState::Ready || host_view::run_failed(host) || machine_failed;
+        let decided = ended || host.status.state == HostState::Deploying;
+        check(!world.reported.contains(run) || decided, || {
+            format!("an acknowledged report was lost: {}", show(host))
+        })?;
         check(!world.owed.contains(run) || ended, || {
             format!("an acknowledged success was lost: {}", show(host))
         })?;

@@ -1,6 +1,7 @@
 //! Random histories of a small fleet, driven through the real decisions, checked after every step.
 //!
-//! Number of histories: environment variable `FARRIER_HISTORIES`. A failing one is shrunk and printed.
+//! Number of histories: environment variable `FARRIER_HISTORIES`. A failing one is shrunk and printed with the
+//! seed of the whole series; `FARRIER_SEED` plays a series again.
 
 #![expect(clippy::unwrap_used, reason = "the model's own parts are known to be there")]
 
@@ -10,8 +11,10 @@ mod passes;
 mod server;
 mod world;
 
+use std::hash::{BuildHasher as _, RandomState};
+
 use event::{Event, events};
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngSeed, TestRunner};
 use world::World;
 
 /// Enough to find what there is to find without holding up every test run.
@@ -19,6 +22,11 @@ const DEFAULT_HISTORIES: u32 = 2000;
 
 fn histories() -> u32 {
     std::env::var("FARRIER_HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(DEFAULT_HISTORIES)
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("FARRIER_SEED").ok().and_then(|n| n.parse().ok());
+    given.unwrap_or_else(|| RandomState::new().hash_one("histories"))
 }
 
 fn play(history: &[Event]) -> Result<(), String> {
@@ -35,7 +43,9 @@ fn play(history: &[Event]) -> Result<(), String> {
 
 #[test]
 fn every_history_keeps_the_invariants() {
+    let seed = seed();
     let config = Config {
+        rng_seed: RngSeed::Fixed(seed),
         cases: histories(),
         max_shrink_iters: 20_000,
         failure_persistence: None,
@@ -45,7 +55,7 @@ fn every_history_keeps_the_invariants() {
     let outcome =
         runner.run(&events(), |history| play(&history).map_err(proptest::test_runner::TestCaseError::fail));
     if let Err(error) = outcome {
-        panic!("{error}");
+        panic!("FARRIER_SEED={seed}: {error}");
     }
 }
 
