@@ -135,7 +135,10 @@ impl Client {
     }
 
     /// Reads user-data into a buffer that never moves, so that no copy stays behind unzeroized by us.
-    async fn read_user_data(&self, mut response: Response) -> Result<Result<UserData, String>, CallbackError> {
+    async fn read_user_data(
+        &self,
+        mut response: Response,
+    ) -> Result<Result<UserData, String>, CallbackError> {
         let too_large =
             || CallbackError::TooLarge { controller: self.controller.clone(), limit: MAX_BOOTSTRAP_BODY };
         let mut data = Zeroizing::new(Vec::with_capacity(MAX_BOOTSTRAP_BODY));
@@ -263,7 +266,12 @@ impl Client {
     }
 
     fn exhausted(&self, what: Callback, attempts: u32, cause: String) -> CallbackError {
-        CallbackError::Exhausted { call: what.segment(), controller: self.controller.clone(), attempts, cause }
+        CallbackError::Exhausted {
+            call: what.segment(),
+            controller: self.controller.clone(),
+            attempts,
+            cause,
+        }
     }
 }
 
@@ -282,15 +290,12 @@ fn known(result: Result<(), CallbackError>) -> Result<bool, CallbackError> {
 
 /// What the verifier says, when it was the certificate that failed.
 fn certificate_refusal(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let mut cause = Some(error);
-    while let Some(inner) = cause {
-        let tls = inner.downcast_ref::<rustls::Error>().or_else(|| {
-            inner.downcast_ref::<std::io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()
-        });
-        if let Some(rustls::Error::InvalidCertificate(verdict)) = tls {
-            return Some(verdict.to_string());
-        }
-        cause = inner.source();
+    if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
+        return Some(error.to_string());
     }
-    None
+    // An I/O error passes over what it wraps when it is asked for its source.
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    wrapped
+        .and_then(|inner| certificate_refusal(inner))
+        .or_else(|| error.source().and_then(certificate_refusal))
 }

@@ -4,8 +4,11 @@ mod client;
 mod error;
 mod retry;
 
+#[cfg(test)]
+mod tests;
+
 pub use client::{Client, UserData};
-pub(crate) use error::root_cause;
 pub use error::CallbackError;
+pub(crate) use error::root_cause;
 pub use retry::Policy;
 pub(crate) use retry::back_off;

@@ -86,7 +86,10 @@ impl ImageClient {
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub fn with_timing(resolver: Arc<dyn reqwest::dns::Resolve>, timing: Timing) -> Result<Self, DeployError> {
+    pub fn with_timing(
+        resolver: Arc<dyn reqwest::dns::Resolve>,
+        timing: Timing,
+    ) -> Result<Self, DeployError> {
         let follow = redirect::Policy::custom(|attempt| {
             if attempt.previous().len() > MAX_REDIRECTS {
                 return attempt.error(TOO_MANY_REDIRECTS);
@@ -212,7 +215,8 @@ impl Download {
         loop {
             let response = match &mut self.response {
                 Some(response) => response,
-                none => match Self::connect(&self.client, &self.url, self.received, self.mark.as_ref()).await {
+                none => match Self::connect(&self.client, &self.url, self.received, self.mark.as_ref()).await
+                {
                     Ok(response) => {
                         let checked = self.check(&response)?;
                         match checked {
@@ -333,7 +337,8 @@ impl Download {
             });
         }
         tracing::warn!(host = self.host, received = self.received, attempt = self.failures, %cause, "image download interrupted");
-        tokio::time::sleep(crate::callback::back_off(self.failures, timing.first_wait, timing.longest_wait)).await;
+        tokio::time::sleep(crate::callback::back_off(self.failures, timing.first_wait, timing.longest_wait))
+            .await;
         Ok(())
     }
 

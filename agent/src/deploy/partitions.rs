@@ -31,8 +31,7 @@ pub(super) fn settle(
         }
         if start.elapsed() >= timing.partitions {
             let cause = reread.err().map_or_else(|| "no error".to_owned(), |e| e.to_string());
-            let missing =
-                if missing.is_empty() { "as they are now".to_owned() } else { missing.join(", ") };
+            let missing = if missing.is_empty() { "as they are now".to_owned() } else { missing.join(", ") };
             return Err(DeployError::Partitions {
                 disk: target.name().to_owned(),
                 missing,

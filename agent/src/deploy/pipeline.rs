@@ -58,8 +58,7 @@ impl Stages<'_> {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let hash = scope.spawn(|| hash(feed, to_decoder, self.progress, &stop));
-            let decode =
-                scope.spawn(move || self.decode(pieces, &empty, |block| filled.send(block).is_ok()));
+            let decode = scope.spawn(move || self.decode(pieces, &empty, |block| filled.send(block).is_ok()));
             let writers = Writers::start(scope, self.device, &give_back);
             // The decoder learns that all writers are gone by there being no more buffers.
             drop(give_back);
@@ -141,10 +140,7 @@ impl Stages<'_> {
 
 /// Whether the served bytes may be to blame, so that their digest is worth the rest of the download.
 fn may_be_corruption(error: &DeployError) -> bool {
-    matches!(
-        error,
-        DeployError::Decode { .. } | DeployError::Table { source: GptError::Damaged { .. }, .. }
-    )
+    matches!(error, DeployError::Decode { .. } | DeployError::Table { source: GptError::Damaged { .. }, .. })
 }
 
 /// Hashes what comes and passes it on, for as long as there is somebody to take it. [`None`] when the feed breaks

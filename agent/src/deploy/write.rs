@@ -58,7 +58,8 @@ impl<'scope> Writers<'scope> {
         let blocks = Arc::new(Mutex::new(blocks));
         let threads = (0..WRITERS)
             .map(|_| {
-                let (device, blocks, give_back) = (Arc::clone(device), Arc::clone(&blocks), give_back.clone());
+                let (device, blocks, give_back) =
+                    (Arc::clone(device), Arc::clone(&blocks), give_back.clone());
                 scope.spawn(move || {
                     loop {
                         let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -24,7 +24,9 @@ pub(super) fn names(real: &Path) -> Vec<String> {
     };
     let below = &parts[at + 1..];
     match below {
-        ["nvme", _, name] => attribute(dir_of(name), "nsid").map(|n| format!("{pci}-nvme-{n}")).into_iter().collect(),
+        ["nvme", _, name] => {
+            attribute(dir_of(name), "nsid").map(|n| format!("{pci}-nvme-{n}")).into_iter().collect()
+        }
         [virtio, "block", _] if virtio.starts_with("virtio") => vec![pci.clone(), format!("virtio-{pci}")],
         [ata, host, _, address, "block", _] if ata.starts_with("ata") && host.starts_with("host") => {
             let port = attribute(&dir_of(ata).join("ata_port").join(ata), "port_no");
@@ -32,9 +34,9 @@ pub(super) fn names(real: &Path) -> Vec<String> {
             let named = |port: String| [format!("{pci}-ata-{port}"), format!("{pci}-ata-{port}.{target}")];
             port.map(named).into_iter().flatten().collect()
         }
-        [virtio, host, _, address, "block", _] if virtio.starts_with("virtio") => {
-            scsi(dir_of(host), address).map(|s| vec![format!("{pci}-{s}"), format!("virtio-{pci}-{s}")]).unwrap_or_default()
-        }
+        [virtio, host, _, address, "block", _] if virtio.starts_with("virtio") => scsi(dir_of(host), address)
+            .map(|s| vec![format!("{pci}-{s}"), format!("virtio-{pci}-{s}")])
+            .unwrap_or_default(),
         [host, _, address, "block", _] if host.starts_with("host") => {
             scsi(dir_of(host), address).map(|s| format!("{pci}-{s}")).into_iter().collect()
         }

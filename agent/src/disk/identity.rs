@@ -46,8 +46,11 @@ impl Identity {
         let wwid =
             first([attribute(&block, "wwid"), attribute(&device, "wwid"), attribute(&device, "cid"), None]);
         let mut identity = Self { model, serial, wwid, links: Vec::new() };
-        let mut links: Vec<String> =
-            identity.ids(name, &block, &device, &pages).iter().map(|id| format!("by-id/{}", safe(id))).collect();
+        let mut links: Vec<String> = identity
+            .ids(name, &block, &device, &pages)
+            .iter()
+            .map(|id| format!("by-id/{}", safe(id)))
+            .collect();
         if let Ok(real) = fs::canonicalize(&block) {
             links.extend(by_path::names(&real).iter().map(|path| format!("by-path/{path}")));
         }

@@ -8,7 +8,9 @@ use crate::disk::DiskError;
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// The image has no place for it.
-    #[error("{label} partition not found on {disk} among {found}; the image must have an ext2/3/4 so labelled")]
+    #[error(
+        "{label} partition not found on {disk} among {found}; the image must have an ext2/3/4 so labelled"
+    )]
     NotFound {
         /// What was looked for.
         label: &'static str,

@@ -6,6 +6,9 @@ mod ext;
 mod mount;
 mod plant;
 
+#[cfg(test)]
+mod tests;
+
 pub use cos_oem::CosOem;
 pub use error::SeedError;
 

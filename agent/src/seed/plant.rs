@@ -27,8 +27,7 @@ pub(super) fn plant(root: &Path, files: &[SeedFile<'_>]) -> Result<(), PlantErro
         let path = root.join(file.path);
         written.push(path.clone());
         written.push(temporary(&path));
-        write(root, &path, file.content)
-            .map_err(|source| PlantError { path: file.path.to_owned(), source })
+        write(root, &path, file.content).map_err(|source| PlantError { path: file.path.to_owned(), source })
     });
     if planted.is_err() {
         for path in written {

@@ -93,7 +93,9 @@ async fn one_wrong_byte_anywhere_in_any_format_is_a_digest_mismatch() {
 async fn every_format_cut_short_leaves_nothing_that_boots_even_if_the_digest_is_of_the_cut() {
     let image = gpt_image(6 * MIB, 512);
     for (name, whole) in formats(&image) {
-        for len in [0, 1, 17, 600, MIB, whole.len() / 3 + 5, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+        for len in
+            [0, 1, 17, 600, MIB, whole.len() / 3 + 5, whole.len() / 2, whole.len() - 9, whole.len() - 1]
+        {
             let cut = &whole[..len];
             let server = Server::honest(cut).await;
             let target = FileTarget::new(DISK, 512);

@@ -127,9 +127,7 @@ async fn serve(mut stream: TcpStream, plan: &Mutex<Plan>) -> std::io::Result<()>
         _ => {}
     }
     if asked > body.len() || (asked == body.len() && asked > 0) {
-        return stream
-            .write_all(b"HTTP/1.1 416 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-            .await;
+        return stream.write_all(b"HTTP/1.1 416 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
     }
     let etag = if matches!(answer, Answer::Replaced) { "\"other\"" } else { "\"one\"" };
     let from = if matches!(answer, Answer::NoRanges(_)) { 0 } else { asked };

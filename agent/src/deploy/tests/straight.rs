@@ -14,14 +14,17 @@ async fn every_format_ends_up_on_the_disk_with_both_tables_completed() {
         let server = Server::honest(&served).await;
         let target = FileTarget::new(DISK, 512);
         let outcome = run(&server, sha256(&served), &target).await.expect(name);
-        let expected =
-            Outcome { served: served.len() as u64, written: image.len() as u64, read_back: true };
+        let expected = Outcome { served: served.len() as u64, written: image.len() as u64, read_back: true };
         assert_eq!(outcome, expected, "{name}");
         let content = target.content();
         // Between the tables nothing differs from the image.
         let middle = 34 * 512..image.len() - 512;
         assert!(content[middle.clone()] == image[middle], "{name}");
-        assert_eq!(content[image.len() - 512..image.len()], [0; 512], "{name}: the stale backup header is gone");
+        assert_eq!(
+            content[image.len() - 512..image.len()],
+            [0; 512],
+            "{name}: the stale backup header is gone"
+        );
         assert_eq!(backup_sector(content.clone()), Some(DISK / 512 - 1), "{name}");
         assert_eq!(partition_numbers(content, 512), [1, 2], "{name}");
     }
@@ -77,7 +80,8 @@ async fn an_image_smaller_than_what_is_withheld_is_installed_too() {
 #[tokio::test]
 async fn a_download_goes_on_wherever_it_was_cut() {
     let image = gpt_image(6 * MIB, 512);
-    let cuts = [Answer::CutAfter(0), Answer::CutAfter(1), Answer::CutAfter(MIB - 1), Answer::CutAfter(2 * MIB)];
+    let cuts =
+        [Answer::CutAfter(0), Answer::CutAfter(1), Answer::CutAfter(MIB - 1), Answer::CutAfter(2 * MIB)];
     let server = Server::start(&image, &cuts, Answer::Honest).await;
     let target = FileTarget::new(DISK, 512);
     let outcome = run(&server, sha256(&image), &target).await.unwrap();
@@ -133,8 +137,7 @@ async fn redirects_between_http_servers_are_followed() {
 async fn short_transfers_interruptions_and_a_busy_table_do_no_harm() {
     let image = gpt_image(6 * MIB, 512);
     let server = Server::honest(&image).await;
-    let target =
-        FileTarget::with_faults(DISK, Faults { piecemeal: true, busy: 3, ..Faults::default() });
+    let target = FileTarget::with_faults(DISK, Faults { piecemeal: true, busy: 3, ..Faults::default() });
     run(&server, sha256(&image), &target).await.unwrap();
     assert_eq!(backup_sector(target.content()), Some(DISK / 512 - 1));
 }

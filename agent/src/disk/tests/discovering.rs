@@ -63,8 +63,14 @@ fn disks_under_mounts_and_swap_are_in_use_through_every_layer() {
     let vdc = machine.virtio("vdc", 3, 99, &[]);
     machine.partition(&vdc, "vdc2", 2, "254:50");
     machine.virtio("vdd", 4, 99, &[]);
-    machine.block("virtual/block/dm-0", &[("size", "9"), ("dev", "252:0"), ("dm/name", "vg-root"), ("slaves/md0/x", "")]);
-    machine.block("virtual/block/md0", &[("size", "9"), ("dev", "9:0"), ("slaves/vdc2/x", ""), ("slaves/dm-0/x", "")]);
+    machine.block(
+        "virtual/block/dm-0",
+        &[("size", "9"), ("dev", "252:0"), ("dm/name", "vg-root"), ("slaves/md0/x", "")],
+    );
+    machine.block(
+        "virtual/block/md0",
+        &[("size", "9"), ("dev", "9:0"), ("slaves/vdc2/x", ""), ("slaves/dm-0/x", "")],
+    );
     machine.mounts(
         "20 1 0:19 / /sys rw - sysfs sysfs rw\n21 1 254:17 / /boot rw shared:1 - ext4 /dev/vda1 rw\n\
          22 1 0:44 / / rw - btrfs /dev/mapper/vg-root rw\n",
