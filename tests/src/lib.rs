@@ -1,8 +1,12 @@
 //! What crosses rooms: end to end in QEMU and OVMF, simulators, faults.
 
 pub mod archive;
+pub mod cases;
 pub mod certificate;
+pub mod demo;
+pub mod disk_check;
 pub mod lab;
+pub mod runner;
 pub mod partitions;
 pub mod qemu;
 pub mod redfish;

@@ -7,10 +7,10 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result};
 use tokio::process::{Child, Command};
 
-use super::{BOOT_PORT, CONTROLLER};
-
 /// iPXE for UEFI that drives the card through the firmware.
 const IPXE: &str = "/usr/lib/ipxe/snponly.efi";
+/// The script operators serve, unchanged: it asks the sender of the boot file on port 8080.
+const FIRST_STAGE: &str = include_str!("../../../ipxe/first-stage.ipxe");
 
 /// A dnsmasq process; killed when dropped.
 #[derive(Debug)]
@@ -28,15 +28,16 @@ impl BootServer {
         fs::create_dir_all(&tftp)?;
         fs::copy(IPXE, tftp.join("snponly.efi")).context("copy iPXE; `make deps` installs it")?;
         let log = File::create(dir.join("dnsmasq.log"))?;
-        // iPXE fills in its own address and platform.
-        let first_stage = format!("http://{CONTROLLER}:{BOOT_PORT}/ipxe/${{net0/mac}}?platform=${{platform}}");
+        fs::write(tftp.join("first-stage.ipxe"), FIRST_STAGE)?;
         let child = Command::new("dnsmasq")
             .args(["--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root"])
             .args(["--log-facility=-", "--log-dhcp", "--pid-file="])
             .args(["--interface=br0", "--bind-interfaces", "--dhcp-authoritative", "--no-ping"])
             .args(["--dhcp-range=10.77.0.100,10.77.0.199,255.255.255.0,10m", "--dhcp-match=set:ipxe,175"])
             .arg("--dhcp-boot=tag:!ipxe,snponly.efi")
-            .arg(format!("--dhcp-boot=tag:ipxe,{first_stage}"))
+            .arg("--dhcp-boot=tag:ipxe,first-stage.ipxe")
+            // iPXE waits for no other server's boot offers.
+            .arg("--dhcp-option=tag:ipxe,encap:175,176,1b")
             .arg("--enable-tftp")
             .arg(format!("--tftp-root={}", tftp.canonicalize()?.display()))
             .arg(format!("--dhcp-leasefile={}", dir.join("leases").display()))

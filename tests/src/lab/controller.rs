@@ -144,7 +144,7 @@ impl Controller {
     }
 
     /// A command of the CLI against this controller, for a caller that wants to watch it.
-    pub fn command<const N: usize>(&self, args: [&str; N]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).env("FARRIER_ADMIN_SOCKET", self.socket()).kill_on_drop(true);
         command
@@ -154,7 +154,7 @@ impl Controller {
     ///
     /// # Errors
     /// When it does not end in time.
-    pub async fn cli<const N: usize>(&self, args: [&str; N], input: &str) -> Result<Said> {
+    pub async fn cli(&self, args: &[&str], input: &str) -> Result<Said> {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("start {}", self.program.display()))?;

@@ -11,6 +11,7 @@ mod images;
 mod network;
 mod sandbox;
 mod server;
+mod vault;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub use greetings::Greetings;
 pub use images::{Images, Served};
 pub use sandbox::command as sandboxed;
 pub use server::{Server, ServerPlan};
+pub use vault::{age, credentials};
 
 use boot_server::BootServer;
 use network::Network;
@@ -79,6 +81,14 @@ impl Lab {
     /// When it does not come up.
     pub async fn controller(&self, inspection: &Inspection, options: ServeOptions) -> Result<Controller> {
         Controller::start(&self.dir, inspection, options).await
+    }
+
+    /// A new address on the provisioning network, to ask from as one more machine.
+    ///
+    /// # Errors
+    /// When it cannot be added.
+    pub fn client_address(&mut self) -> Result<Ipv4Addr> {
+        self.network.client_address()
     }
 
     /// Puts a server into the room, off, with its BMC answering.

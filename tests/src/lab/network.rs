@@ -16,6 +16,7 @@ const BMC_LINK: &str = "bmc0";
 pub(super) struct Network {
     taps: u32,
     bmcs: u8,
+    clients: u8,
 }
 
 impl Network {
@@ -30,7 +31,7 @@ impl Network {
         ip(&format!("link set {BRIDGE} up"))?;
         ip(&format!("link add {BMC_LINK} type dummy"))?;
         ip(&format!("link set {BMC_LINK} up"))?;
-        Ok(Self { taps: 0, bmcs: 0 })
+        Ok(Self { taps: 0, bmcs: 0, clients: 0 })
     }
 
     /// A new port of the provisioning network.
@@ -40,6 +41,15 @@ impl Network {
         ip(&format!("tuntap add {name} mode tap"))?;
         ip(&format!("link set {name} master {BRIDGE} up"))?;
         Ok(name)
+    }
+
+    /// A new address on the provisioning network, below those that DHCP gives.
+    pub(super) fn client_address(&mut self) -> Result<Ipv4Addr> {
+        self.clients += 1;
+        let [a, b, c, _] = CONTROLLER.octets();
+        let address = Ipv4Addr::new(a, b, c, 10 + self.clients);
+        ip(&format!("address add {address}/32 dev {BRIDGE}"))?;
+        Ok(address)
     }
 
     /// A new address in the BMC network.

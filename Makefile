@@ -1,0 +1,78 @@
+# `make demo` shows Farrier at work, `make test` proves it. Both install what they need on Debian, first.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# Where images and logs go, and how many machines the end-to-end runs have at a time.
+BUILD ?= build
+JOBS ?= 2
+# End-to-end cases to run, all when empty: `make e2e CASES="straight truncated"`.
+CASES ?=
+
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+# Looked up when used: `deps` may install it.
+CARGO = $(shell tests/setup/cargo.sh)
+RUN = PATH="$(dir $(CARGO)):$$PATH" $(CARGO)
+# The lab makes network namespaces.
+ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=CARGO_TARGET_DIR)
+LAB = $(ROOT) $(TARGET_DIR)/debug/farrier-lab --build-dir $(BUILD)
+
+.PHONY: help
+help: ## Say what there is
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+
+.PHONY: demo
+demo: programs image target-os ## Build everything, boot a virtual machine, provision it, show it running
+	@echo "== demo: one machine from power-on to its installed system"
+	@$(LAB) demo
+
+.PHONY: test
+test: check unit e2e ## Prove everything: format, lints, unit tests, documentation, licences, end-to-end runs
+
+.PHONY: deps
+deps: ## Install what building and the lab need
+	@echo "== deps: Debian packages"
+	@tests/setup/install.sh
+
+.PHONY: programs
+programs: deps ## Build the controller and the lab
+	@echo "== programs: controller, image builder, lab"
+	@$(RUN) build --locked -p farrier-controller -p farrier-image -p farrier-tests
+
+.PHONY: image
+image: programs ## Build the inspection image: static agent, kernel, drivers
+	@echo "== image: the inspection image with the static agent"
+	@$(TARGET_DIR)/debug/farrier-image build --out $(BUILD)/inspection --cache $(BUILD)/cache
+
+.PHONY: target-os
+target-os: programs ## Build the Debian disk image that the runs install
+	@echo "== target-os: a Debian disk image to install"
+	@$(LAB) target-os
+
+.PHONY: check
+check: deps ## Format, lints, documentation, licences
+	@echo "== check: format"
+	@$(RUN) fmt --all --check
+	@echo "== check: lints"
+	@$(RUN) clippy --locked --workspace --all-targets --quiet -- -D warnings
+	@echo "== check: documentation"
+	@RUSTDOCFLAGS="-D warnings" $(RUN) doc --locked --workspace --no-deps --quiet
+	@if command -v cargo-deny >/dev/null; then \
+		echo "== check: licences and sources"; $(RUN) deny --offline check bans licenses sources; \
+	else echo "== check: licences and sources skipped, cargo-deny is not installed"; fi
+
+.PHONY: unit
+unit: deps ## Unit and integration tests
+	@echo "== unit: unit and integration tests"
+	@$(RUN) test --locked --workspace
+
+.PHONY: e2e
+e2e: image target-os ## End-to-end runs in virtual machines
+	@echo "== e2e: virtual machines under real firmware"
+	@$(LAB) e2e --jobs $(JOBS) $(CASES)
+
+.PHONY: clean
+clean: ## Remove what was built
+	@rm -rf $(TARGET_DIR) $(BUILD)

@@ -1,0 +1,148 @@
+//! Runs that cannot succeed: each ends with a reason, a machine switched off, and a disk that boots nothing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::Given;
+use super::run::{self, Order, UserData};
+use crate::archive;
+use crate::lab::{Lab, ServeOptions, Served, Server, ServerPlan, credentials, until};
+use crate::partitions::MIB;
+use crate::qemu::BootFrom;
+use crate::redfish::{Boot, Cause};
+use crate::synthetic::{Oem, image};
+use crate::{disk_check, secrets};
+
+/// From the order to the failure, the boot included.
+const LIMIT: Duration = Duration::from_secs(10 * 60);
+/// What the contract puts before every reason of an agent.
+const PREFIX: &str = "inspector reported deploy failure: ";
+
+/// A run that is to fail.
+struct Doomed<'a> {
+    /// What is offered, how, and under which digest.
+    image: String,
+    digest: String,
+    disk: Option<&'a str>,
+    /// Sizes of the machine's disks.
+    disks: [u64; 2],
+    /// Words the reason must have: step, then cause.
+    reason: &'a [&'a str],
+    /// Whether anything may have been written before the failure.
+    untouched: bool,
+}
+
+impl Default for Doomed<'_> {
+    fn default() -> Self {
+        Self {
+            image: String::new(),
+            digest: format!("sha256:{}", "0".repeat(64)),
+            disk: None,
+            disks: [64 * MIB, 96 * MIB],
+            reason: &[],
+            untouched: false,
+        }
+    }
+}
+
+pub(super) async fn wrong_digest(given: &Given) -> Result<()> {
+    let lab = Lab::open(&given.dir).await?;
+    let file = image(&given.dir.join("tiny.raw"), 8, Oem::Present)?;
+    let image = lab.images.offer("tiny.raw", Served::Whole(file));
+    fails(given, lab, Doomed { image, reason: &["write", "digest mismatch", "expected", "got"], ..Doomed::default() }).await
+}
+
+pub(super) async fn truncated(given: &Given) -> Result<()> {
+    let lab = Lab::open(&given.dir).await?;
+    let file = image(&given.dir.join("tiny.raw"), 8, Oem::Present)?;
+    let digest = archive::digest(&file)?;
+    let image = lab.images.offer("tiny.raw", Served::CutAt(file, 5 * MIB));
+    fails(given, lab, Doomed { image, digest, reason: &["fetch", "bytes"], ..Doomed::default() }).await
+}
+
+pub(super) async fn too_large(given: &Given) -> Result<()> {
+    let lab = Lab::open(&given.dir).await?;
+    let file = image(&given.dir.join("large.raw"), 24, Oem::Present)?;
+    let digest = archive::digest(&file)?;
+    let image = lab.images.offer("large.raw", Served::Whole(file));
+    let disks = [16 * MIB, 12 * MIB];
+    fails(given, lab, Doomed { image, digest, disks, reason: &["disk", "large"], untouched: true, ..Doomed::default() })
+        .await
+}
+
+pub(super) async fn image_absent(given: &Given) -> Result<()> {
+    let lab = Lab::open(&given.dir).await?;
+    let image = lab.images.url("nothing.raw");
+    fails(given, lab, Doomed { image, reason: &["fetch", "404"], untouched: true, ..Doomed::default() }).await
+}
+
+pub(super) async fn disk_absent(given: &Given) -> Result<()> {
+    let lab = Lab::open(&given.dir).await?;
+    let file = image(&given.dir.join("tiny.raw"), 8, Oem::Present)?;
+    let digest = archive::digest(&file)?;
+    let image = lab.images.offer("tiny.raw", Served::Whole(file));
+    let disk = Some("/dev/vdz");
+    fails(given, lab, Doomed { image, digest, disk, reason: &["disk", "/dev/vdz"], untouched: true, ..Doomed::default() })
+        .await
+}
+
+pub(super) async fn no_cos_oem(given: &Given) -> Result<()> {
+    let lab = Lab::open(&given.dir).await?;
+    let file = image(&given.dir.join("tiny.raw"), 8, Oem::Absent)?;
+    let digest = archive::digest(&file)?;
+    let image = lab.images.offer("tiny.raw", Served::Whole(file));
+    fails(given, lab, Doomed { image, digest, reason: &["seed", "COS_OEM"], ..Doomed::default() }).await
+}
+
+async fn fails(given: &Given, mut lab: Lab, doomed: Doomed<'_>) -> Result<()> {
+    let controller = lab.controller(&given.inspection, ServeOptions::default()).await?;
+    let plan = ServerPlan { disks: doomed.disks, memory_mib: 1024, ..ServerPlan::new("anvil") };
+    let server = lab.server(plan).await?;
+    run::enrol(&controller, &server).await?;
+    let user_data = UserData::new()?;
+    let order =
+        Order { image: &doomed.image, digest: &doomed.digest, user_data: &user_data, disk: doomed.disk };
+    run::provision(&lab, &controller, &server.name, &order).await?;
+
+    let admin = controller.admin()?;
+    let host = until(
+        LIMIT,
+        "the run to fail",
+        async || admin.host(&server.name).await,
+        |host| matches!(host["status"]["state"].as_str(), Some("Error" | "Ready")),
+    )
+    .await?;
+    let state = &host["status"]["state"];
+    ensure!(state == "Error", "the host is {state}: the run succeeded");
+    let message = host["status"]["errorMessage"].as_str().unwrap_or_default();
+    println!("reason: {message}");
+    let reason = message.strip_prefix(PREFIX).with_context(|| format!("not the agent's: {message:?}"))?;
+    for word in doomed.reason {
+        ensure!(reason.contains(word), "the reason {reason:?} does not say {word:?}");
+    }
+    run::machine_is(&controller, &server.name, "Failed").await?;
+    let told = controller.cli(&["watch", &server.name, "--until", "Ready"], "").await?;
+    ensure!(told.code == Some(1) && told.err.contains(reason), "watch said {told:?}");
+
+    server.machine.off(Duration::from_secs(90)).await.context("a failed machine stays off")?;
+    let expected = [Boot { cause: Cause::PowerOn, from: BootFrom::Network }];
+    ensure!(server.machine.boots() == expected, "booted {:?}", server.machine.boots());
+    for disk in &server.machine.hardware().disks {
+        check_disk(&disk.file, doomed.untouched).with_context(|| format!("disk {}", disk.serial))?;
+    }
+    nothing_leaked(given, &server, &user_data, &controller.data_dir()).await
+}
+
+fn check_disk(disk: &Path, untouched: bool) -> Result<()> {
+    if untouched { disk_check::untouched(disk) } else { disk_check::boots_nothing(disk) }
+}
+
+async fn nothing_leaked(given: &Given, server: &Server, user_data: &UserData, data_dir: &Path) -> Result<()> {
+    let mut hidden = run::hidden(&credentials(data_dir, &server.name).await?, server);
+    hidden.push(user_data.secret.clone());
+    let leaks = secrets::leaks(&given.dir, &hidden)?;
+    ensure!(leaks.is_empty(), "secrets in logs: {leaks:#?}");
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! From an empty machine to a running system.
+
+use std::fs::{self, File};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::Given;
+use super::run::{self, Order, UserData};
+use crate::lab::{Lab, Server, ServeOptions, ServerPlan};
+use crate::qemu::{BootFrom, Hardware};
+use crate::redfish::{Boot, Cause};
+use crate::{disk_check, lab, partitions, secrets};
+
+/// From the order to the installed disk.
+const INSTALL_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// From the reboot to the first word of the installed system.
+const BOOT_LIMIT: Duration = Duration::from_secs(6 * 60);
+/// What the operator wants to see.
+const STATES: [&str; 6] = ["", "Available", "InUse", "Inspecting", "Deploying", "Ready"];
+
+pub(super) async fn run(given: &Given) -> Result<()> {
+    let mut lab = Lab::open(&given.dir).await?;
+    let controller = lab.controller(&given.inspection, ServeOptions::default()).await?;
+    let server = lab.server(ServerPlan::new("anvil")).await?;
+    server.machine.hold_resets().await?;
+    let watched = given.dir.join("watch.jsonl");
+    let watch = controller
+        .command(&["watch", "--output", "json"])
+        .stdin(Stdio::null())
+        .stdout(File::create(&watched)?)
+        .stderr(File::create(given.dir.join("watch.log"))?)
+        .spawn()
+        .context("start farrier watch")?;
+
+    run::enrol(&controller, &server).await?;
+    let user_data = UserData::new()?;
+    let image = controller.offer(&given.os.zstd)?;
+    let order = Order { image: &image, digest: &given.os.zstd_digest, user_data: &user_data, disk: None };
+    run::provision(&lab, &controller, &server.name, &order).await?;
+    run::reaches(&controller, &server.name, "Inspecting", Duration::from_secs(60)).await?;
+    let credentials = lab::credentials(&controller.data_dir(), &server.name).await?;
+    let host = run::reaches(&controller, &server.name, "Ready", INSTALL_LIMIT).await?;
+    server.machine.held(Duration::from_secs(60)).await?;
+
+    disk_holds_what_was_ordered(given, &server, &user_data)?;
+    report_tells_the_hardware(&host["status"]["inspectionReport"], server.machine.hardware())?;
+    ensure!(run::states(&controller, &server.name).await? == STATES, "the history tells other states");
+    progress_was_shown(&fs::read_to_string(&watched)?)?;
+    drop(watch);
+
+    server.machine.resume().await?;
+    let greeting = lab.greetings.first(BOOT_LIMIT).await?;
+    system_has_what_was_planted(&greeting, &user_data, &server)?;
+    let serial = fs::read(&server.serial_log)?;
+    let serial = String::from_utf8_lossy(&serial);
+    let announced = format!("FARRIER-TARGET-OS up: user-data sha256={}", sha256(&user_data.text));
+    ensure!(serial.contains(&announced), "the system did not announce itself on its console");
+    let machine = run::machine_is(&controller, &server.name, "Provisioned").await?;
+    ensure!(machine["status"]["ready"] == true, "the machine is not ready: {machine}");
+    let expected = [
+        Boot { cause: Cause::PowerOn, from: BootFrom::Network },
+        Boot { cause: Cause::GuestReset, from: BootFrom::Disk },
+    ];
+    ensure!(server.machine.boots() == expected, "booted {:?}", server.machine.boots());
+
+    let mut hidden = run::hidden(&credentials, &server);
+    hidden.push(user_data.secret.clone());
+    let leaks = secrets::leaks(&given.dir, &hidden)?;
+    ensure!(leaks.is_empty(), "secrets in logs: {leaks:#?}");
+    Ok(())
+}
+
+fn disk_holds_what_was_ordered(given: &Given, server: &Server, user_data: &UserData) -> Result<()> {
+    let disk = server.boot_disk();
+    disk_check::holds_image(disk, &given.os.raw, "oem")?;
+    let oem = disk_check::part(&partitions::read(disk)?, "oem")?;
+    let provider_id = format!("b7://default/{}", server.name);
+    let planted =
+        [("/99_beskar7.yaml", user_data.text.as_bytes()), ("/beskar7/provider-id", provider_id.as_bytes())];
+    for (path, expected) in planted {
+        let file = partitions::planted(disk, &oem, path)?;
+        ensure!(file.bytes == expected, "{path} holds other bytes than were ordered");
+        let (mode, owner) = (file.mode, (file.uid, file.gid));
+        ensure!(mode == 0o600 && owner == (0, 0), "{path} has mode {mode:o} and owner {owner:?}");
+    }
+    let other = &server.machine.hardware().disks[1];
+    disk_check::untouched(&other.file).context("the other disk")
+}
+
+fn report_tells_the_hardware(report: &Value, hardware: &Hardware) -> Result<()> {
+    let system = [
+        ("manufacturer", hardware.manufacturer.as_str()),
+        ("model", &hardware.product),
+        ("serialNumber", &hardware.serial),
+        ("bootModeDetected", "UEFI"),
+    ];
+    for (key, expected) in system {
+        ensure!(report[key] == expected, "{key} is {} instead of {expected}", report[key]);
+    }
+    let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+    let cores: Vec<_> = list("cpus").iter().map(|cpu| cpu["cores"].as_u64()).collect();
+    let expected = vec![Some(u64::from(hardware.cores)); usize::try_from(hardware.sockets)?];
+    ensure!(cores == expected, "cores are {cores:?} instead of {expected:?}");
+    let memory: Vec<_> = list("memory").iter().map(|module| module["capacity"].clone()).collect();
+    ensure!(memory == [json!(format!("{}MiB", hardware.memory_mib))], "memory is {memory:?}");
+    let mut disks: Vec<_> =
+        list("disks").iter().map(|disk| (disk["serialNumber"].clone(), disk["sizeGB"].clone())).collect();
+    disks.sort_by_key(|(serial, _)| serial.to_string());
+    let expected: Vec<_> =
+        hardware.disks.iter().map(|disk| (json!(disk.serial), json!(disk.size / 1_000_000_000))).collect();
+    ensure!(disks == expected, "disks are {disks:?} instead of {expected:?}");
+    let mut nics: Vec<_> = list("nics").iter().map(|nic| nic["macAddress"].clone()).collect();
+    nics.sort_by_key(ToString::to_string);
+    let expected: Vec<_> = hardware.nics.iter().map(|nic| json!(nic.mac)).collect();
+    ensure!(nics == expected, "NICs are {nics:?} instead of {expected:?}");
+    Ok(())
+}
+
+/// The lines of `farrier watch`: every state in order, and a write whose bytes grow to its total.
+fn progress_was_shown(lines: &str) -> Result<()> {
+    let lines: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let mut states: Vec<&str> = lines.iter().filter_map(|line| line["state"].as_str()).collect();
+    states.dedup();
+    // A state may pass between two looks; none may come out of order.
+    let mut rest = STATES.iter();
+    ensure!(states.iter().all(|state| rest.any(|known| known == state)), "watch showed {states:?}");
+    ensure!(states.last() == Some(&"Ready"), "watch ended with {states:?}");
+    let writes: Vec<u64> = lines
+        .iter()
+        .filter(|line| line["state"] == "Deploying" && line["total"].as_u64().is_some())
+        .filter_map(|line| line["bytes"].as_u64())
+        .collect();
+    ensure!(writes.iter().any(|bytes| *bytes > 0), "watch showed no progress of the write");
+    Ok(())
+}
+
+fn system_has_what_was_planted(greeting: &str, user_data: &UserData, server: &Server) -> Result<()> {
+    let expected = format!(
+        "user-data sha256={} mode=600:0:0 marker={} provider-id=b7://default/{} provider-id-mode=600:0:0 ",
+        sha256(&user_data.text),
+        user_data.marker,
+        server.name
+    );
+    ensure!(greeting.starts_with(&expected), "the system reported {greeting:?} instead of {expected:?}");
+    Ok(())
+}
+
+fn sha256(text: &str) -> String {
+    hex::encode(Sha256::digest(text.as_bytes()))
+}
