@@ -8,9 +8,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use rustls::ServerConfig;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::bmc::{HostAccess, Trust};
+use crate::listen::{Limits, serve_tcp};
 
 /// A fault of every answer while it is set.
 #[derive(Clone, Debug)]
@@ -50,6 +53,14 @@ pub(super) struct Simulator {
 
 impl Simulator {
     pub(super) async fn start(power: &'static str) -> Self {
+        Self::serve(power, None).await
+    }
+
+    pub(super) async fn start_tls(power: &'static str, tls: Arc<ServerConfig>) -> Self {
+        Self::serve(power, Some(tls)).await
+    }
+
+    async fn serve(power: &'static str, tls: Option<Arc<ServerConfig>>) -> Self {
         let machine = Machine {
             power,
             lag: vec![],
@@ -67,7 +78,7 @@ impl Simulator {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let app = axum::Router::new().fallback(answer).with_state(Arc::clone(&machine));
-        tokio::spawn(async move { axum::serve(listener, app).await });
+        tokio::spawn(serve_tcp(listener, tls, app, Limits::ADMIN, CancellationToken::new()));
         Self { at, machine }
     }
 
