@@ -85,27 +85,4 @@ pub fn collect(root: &Path) -> Facts {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_empty_root_gives_an_empty_report_with_notes() {
-        let root = tempfile::tempdir().unwrap();
-        let facts = collect(root.path());
-        assert_eq!(facts.report.boot_mode_detected, "Legacy");
-        assert!(facts.disks.is_empty() && facts.report.cpus.is_empty());
-        let farrier = facts.report.farrier.unwrap();
-        let notes = farrier["notes"].as_array().unwrap();
-        assert!(notes.iter().any(|n| n.as_str().unwrap().starts_with("SMBIOS table not read")), "{notes:?}");
-        assert!(notes.iter().any(|n| n == "no disk found"), "{notes:?}");
-    }
-
-    #[test]
-    fn the_report_of_this_machine_is_accepted_by_the_contract() {
-        let facts = collect(Path::new("/"));
-        let text = serde_json::to_string(&facts.report).unwrap();
-        let back: InspectionReport = serde_json::from_str(&text).unwrap();
-        assert_eq!(back, facts.report);
-        assert!(!back.cpus.is_empty(), "a machine that runs tests has a processor");
-    }
-}
+mod tests;

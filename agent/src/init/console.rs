@@ -108,6 +108,8 @@ fn open_outputs() -> Outputs {
         }
         terminals.extend(serial);
     }
+    // The kernel would drop lines beyond ten in five seconds; where it insists, it drops them.
+    let _ = fs::write("/proc/sys/kernel/printk_devkmsg", "on\n");
     Outputs { terminals, kernel: open("/dev/kmsg") }
 }
 

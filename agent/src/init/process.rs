@@ -14,11 +14,13 @@ use crate::sys::signals;
 const OPEN_FILES: u64 = 65_536;
 /// Seconds after which a kernel panic becomes a reboot: a machine never parks.
 const PANIC_REBOOT: &str = "10";
-/// When this was built, in seconds of the Unix epoch; no honest clock is behind it. A build that sets no
-/// `SOURCE_DATE_EPOCH` takes 2026-11-01.
+/// 2026-11-01, in seconds of the Unix epoch: older than any build of this version.
+const WRITTEN: i64 = 1_793_491_200;
+/// When this was built; no honest clock is behind it. Reproducible builds may set `SOURCE_DATE_EPOCH` to nothing
+/// meaningful, such as 0.
 const BUILT: i64 = match option_env!("SOURCE_DATE_EPOCH") {
-    Some(text) => parse(text),
-    None => 1_793_491_200,
+    Some(text) if parse(text) > WRITTEN => parse(text),
+    _ => WRITTEN,
 };
 
 /// Decimal digits to a number, at compile time; anything else ends it.
@@ -27,7 +29,7 @@ const fn parse(text: &str) -> i64 {
     let mut value: i64 = 0;
     let mut i = 0;
     while i < bytes.len() && bytes[i].is_ascii_digit() {
-        value = value * 10 + (bytes[i] - b'0') as i64;
+        value = value.saturating_mul(10).saturating_add((bytes[i] - b'0') as i64);
         i += 1;
     }
     value
