@@ -13,3 +13,6 @@ pub mod reconcile;
 pub mod serve;
 pub mod store;
 pub mod tls;
+
+#[cfg(test)]
+mod fixture;

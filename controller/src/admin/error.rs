@@ -40,7 +40,10 @@ pub struct ApiError {
 impl ApiError {
     /// An error about `field`.
     pub fn new(status: StatusCode, field: &str, problem: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { status, problem: Problem { field: field.to_owned(), problem: problem.into(), hint: hint.into() } }
+        Self {
+            status,
+            problem: Problem { field: field.to_owned(), problem: problem.into(), hint: hint.into() },
+        }
     }
 
     /// 404.
@@ -76,7 +79,9 @@ impl From<StoreError> for ApiError {
                 error.to_string(),
                 "choose another name, or change the existing object with `farrier apply`",
             ),
-            StoreError::Conflict { .. } => Self::new(StatusCode::CONFLICT, "", error.to_string(), "try again"),
+            StoreError::Conflict { .. } => {
+                Self::new(StatusCode::CONFLICT, "", error.to_string(), "try again")
+            }
             other => {
                 tracing::error!(error = %other, "admin request failed");
                 let hint = "see the controller's log";

@@ -8,10 +8,10 @@ mod error;
 mod kind;
 mod listeners;
 mod objects;
-mod view;
-mod watch;
 #[cfg(test)]
 mod tests;
+mod view;
+mod watch;
 
 use std::sync::Arc;
 

@@ -10,10 +10,10 @@ use farrier_shared::lifecycle::HistoryEntry;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource, Secret};
 use serde::Deserialize;
 
+use super::Admin;
 use super::error::ApiError;
 use super::kind::Kind;
 use super::view::SecretView;
-use super::Admin;
 use crate::progress::ProgressEntry;
 use crate::store::StoreError;
 
@@ -37,7 +37,12 @@ const OWNED: &str = "remove the field: the controller alone writes it";
 fn value<T: serde::Serialize>(object: &T) -> Result<serde_json::Value, ApiError> {
     serde_json::to_value(object).map_err(|e| {
         tracing::error!(category = ?e.classify(), "an object cannot be shown");
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", "the object cannot be shown", "see the controller's log")
+        ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "",
+            "the object cannot be shown",
+            "see the controller's log",
+        )
     })
 }
 
@@ -122,9 +127,18 @@ impl Written for Secret {
 macro_rules! with_kind {
     ($kind:expr, $R:ident => $body:expr) => {
         match $kind {
-            Kind::Host => { type $R = PhysicalHost; $body }
-            Kind::Machine => { type $R = Beskar7Machine; $body }
-            Kind::Secret => { type $R = Secret; $body }
+            Kind::Host => {
+                type $R = PhysicalHost;
+                $body
+            }
+            Kind::Machine => {
+                type $R = Beskar7Machine;
+                $body
+            }
+            Kind::Secret => {
+                type $R = Secret;
+                $body
+            }
         }
     };
 }
@@ -242,7 +256,12 @@ async fn apply_one<R: Written>(
         };
         if stored.metadata().deletion_timestamp.is_some() {
             let hint = "wait until it is gone, then apply again";
-            return Err(ApiError::new(StatusCode::CONFLICT, "", format!("{} {key} is being deleted", R::KIND), hint));
+            return Err(ApiError::new(
+                StatusCode::CONFLICT,
+                "",
+                format!("{} {key} is being deleted", R::KIND),
+                hint,
+            ));
         }
         stored.metadata_mut().labels.clone_from(&given.metadata().labels);
         stored.metadata_mut().annotations.clone_from(&given.metadata().annotations);
@@ -253,7 +272,9 @@ async fn apply_one<R: Written>(
         match admin.store.update(&stored).await {
             Ok(updated) => return Ok((StatusCode::OK, updated)),
             // Removed or changed since: look again.
-            Err(error @ (StoreError::Conflict { .. } | StoreError::NotFound { .. })) => last = Some(error.into()),
+            Err(error @ (StoreError::Conflict { .. } | StoreError::NotFound { .. })) => {
+                last = Some(error.into());
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -317,9 +338,11 @@ fn parse<R: Resource>(body: &[u8]) -> Result<R, ApiError> {
         let field = Some(error.path().to_string()).filter(|p| p != ".").unwrap_or_default();
         let inner = error.into_inner();
         let said = inner.to_string();
-        let about_data = R::KIND == Secret::KIND && (field.starts_with("data") || field.starts_with("stringData"));
+        let about_data =
+            R::KIND == Secret::KIND && (field.starts_with("data") || field.starts_with("stringData"));
         let problem = if about_data {
-            "the value is not what is expected (withheld); data holds base64, stringData plain text".to_owned()
+            "the value is not what is expected (withheld); data holds base64, stringData plain text"
+                .to_owned()
         } else {
             // What follows is a position in JSON the operator never saw.
             said.split(" at line ").next().unwrap_or_default().to_owned()

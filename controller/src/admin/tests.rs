@@ -1,1 +1,285 @@
+//! What the admin API takes, refuses and shows.
 
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use farrier_shared::resource::{HostState, PhysicalHost};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixture::{Answer, Fixture, ask, host, key, machine};
+
+fn api(store: &Store) -> Router {
+    let info = Info {
+        version: "0".to_owned(),
+        url_base: "https://192.0.2.1".to_owned(),
+        http_url_base: "http://192.0.2.1".to_owned(),
+        inspection_image_url: "http://192.0.2.1/images/inspection".to_owned(),
+    };
+    let clock = Arc::new(crate::clock::ManualClock::at(crate::fixture::start()));
+    router(Admin { store: store.clone(), progress: Progress::new(), clock, info: Arc::new(info) })
+}
+
+async fn send(store: &Store, method: &str, path: &str, body: &Value) -> Answer {
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("/apis/v1/namespaces/lab/{path}"))
+        .header("content-type", "application/json")
+        .body(Body::from(body.to_string()))
+        .unwrap();
+    ask(&api(store), "127.0.0.1", request).await
+}
+
+fn error(answer: &Answer) -> Problem {
+    serde_json::from_slice::<ErrorBody>(&answer.body).unwrap().error
+}
+
+fn with(object: &impl serde::Serialize, pointer: &str, value: Value) -> Value {
+    let mut object = serde_json::to_value(object).unwrap();
+    let (parent, field) = pointer.rsplit_once('/').unwrap();
+    object.pointer_mut(parent).unwrap()[field] = value;
+    object
+}
+
+fn secret(data: &Value) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s1", "namespace": "lab" }, "stringData": data })
+}
+
+#[tokio::test]
+async fn bad_objects_are_refused_by_field_and_nothing_is_stored() {
+    let (h, m) = (host("h1"), machine("m1"));
+    let table = [
+        ("hosts/h1", with(&h, "/spec/typo", json!(1)), "spec.typo", "typo"),
+        (
+            "hosts/h1",
+            with(&h, "/spec/redfishConnection/address", json!("ftp://x")),
+            "spec.redfishConnection.address",
+            "ftp",
+        ),
+        (
+            "hosts/h1",
+            with(&h, "/spec/redfishConnection/address", json!("https://u:p@x")),
+            "spec.redfishConnection.address",
+            "user",
+        ),
+        ("hosts/h1", with(&h, "/spec/bootMACAddresses", json!(["52:54"])), "spec.bootMACAddresses[0]", "MAC"),
+        ("hosts/h1", with(&h, "/kind", json!("Host")), "kind", "PhysicalHost"),
+        ("hosts/h2", serde_json::to_value(&h).unwrap(), "metadata.name", "h1"),
+        ("hosts/h1", with(&h, "/metadata/namespace", json!("other")), "metadata.namespace", "other"),
+        ("hosts/h1", with(&h, "/metadata/name", json!("H1")), "metadata.name", "H1"),
+        (
+            "hosts/h1",
+            with(
+                &h,
+                "/spec/consumerRef",
+                json!({ "kind": "Beskar7Machine", "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "name": "m1" }),
+            ),
+            "spec.consumerRef",
+            "claimed",
+        ),
+        (
+            "machines/m1",
+            with(&m, "/spec/targetImageDigest", json!("sha256:AB")),
+            "spec.targetImageDigest",
+            "64",
+        ),
+        (
+            "machines/m1",
+            with(&m, "/spec/targetImageURL", json!("http://a b")),
+            "spec.targetImageURL",
+            "white space",
+        ),
+        ("machines/m1", with(&m, "/spec/targetDisk", json!("/dev/sda;reboot")), "spec.targetDisk", "disk"),
+        (
+            "machines/m1",
+            with(&m, "/spec/targetImageDigestURL", json!("https://x/sums")),
+            "spec",
+            "exactly one",
+        ),
+        ("machines/m1", with(&m, "/spec/providerID", json!("b7://lab/h1")), "spec.providerID", "host"),
+        ("machines/m1", json!({}), "", "missing field"),
+        ("machines/m1", json!([]), "", ""),
+    ];
+    let store = Store::in_memory().unwrap();
+    for (path, body, field, problem) in table {
+        let answer = send(&store, "PUT", path, &body).await;
+        let told = error(&answer);
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{path} {told:?}");
+        assert_eq!(told.field, field, "{told:?}");
+        assert!(told.problem.contains(problem) && !told.hint.is_empty(), "{problem}: {told:?}");
+    }
+    assert!(store.list::<PhysicalHost>(None).await.unwrap().is_empty());
+    assert!(store.list::<farrier_shared::resource::Beskar7Machine>(None).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_taken_name_a_missing_object_and_an_unknown_kind_have_their_own_answers() {
+    let store = Store::in_memory().unwrap();
+    let body = serde_json::to_value(host("h1")).unwrap();
+    assert_eq!(send(&store, "POST", "hosts", &body).await.status, StatusCode::CREATED);
+    let taken = send(&store, "POST", "hosts", &body).await;
+    assert_eq!((taken.status, error(&taken).field.as_str()), (StatusCode::CONFLICT, "metadata.name"));
+    for path in ["hosts/h9", "machines/h1", "things/h1", "hosts/h9/history", "secrets/h1/history"] {
+        assert_eq!(send(&store, "GET", path, &json!(null)).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+    assert_eq!(send(&store, "DELETE", "hosts/h9", &json!(null)).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(send(&store, "DELETE", "hosts/h1", &json!(null)).await.status, StatusCode::ACCEPTED);
+    assert_eq!(send(&store, "GET", "hosts/h1", &json!(null)).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn apply_changes_spec_labels_and_annotations_and_nothing_the_controller_owns() {
+    let fixture = Fixture::in_state(HostState::Deploying).await;
+    let before = fixture.host().await;
+    let mut given = host("h1");
+    given.metadata.labels.insert("rack".to_owned(), "1".to_owned());
+    given.status.state = HostState::Ready;
+    given.status.error_message = "forged".to_owned();
+    given.metadata.finalizers.push("forged".to_owned());
+    given.spec.boot_mac_addresses.clear();
+    let answer = send(&fixture.store, "PUT", "hosts/h1", &serde_json::to_value(&given).unwrap()).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+    let after = fixture.host().await;
+    assert_eq!(after.status, before.status);
+    assert_eq!(after.spec.consumer_ref, before.spec.consumer_ref);
+    assert_eq!(
+        (after.metadata.uid, after.metadata.finalizers),
+        (before.metadata.uid, before.metadata.finalizers)
+    );
+    assert_eq!(after.metadata.labels["rack"], "1");
+    assert!(after.spec.boot_mac_addresses.is_empty());
+}
+
+#[tokio::test]
+async fn a_new_object_starts_without_the_status_somebody_gave_it() {
+    let store = Store::in_memory().unwrap();
+    let mut given = host("h1");
+    given.status.state = HostState::Available;
+    given.metadata.finalizers.push("forged".to_owned());
+    send(&store, "PUT", "hosts/h1", &serde_json::to_value(&given).unwrap()).await;
+    let stored: PhysicalHost = store.get(&key("lab", "h1")).await.unwrap().unwrap();
+    assert_eq!(stored.status.state, HostState::New);
+    assert!(stored.metadata.finalizers.is_empty());
+}
+
+#[tokio::test]
+async fn a_dry_run_checks_and_stores_nothing() {
+    let store = Store::in_memory().unwrap();
+    let answer =
+        send(&store, "PUT", "hosts/h1?dryRun=true", &serde_json::to_value(host("h1")).unwrap()).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    assert!(store.list::<PhysicalHost>(None).await.unwrap().is_empty());
+    let bad = with(&host("h1"), "/spec/typo", json!(1));
+    assert_eq!(
+        send(&store, "PUT", "hosts/h1?dryRun=true", &bad).await.status,
+        StatusCode::UNPROCESSABLE_ENTITY
+    );
+}
+
+#[tokio::test]
+async fn secrets_are_shown_by_key_and_size_and_never_by_value() {
+    let store = Store::in_memory().unwrap();
+    let body = secret(&json!({ "password": "hunter2-hunter2" }));
+    let mut shown = vec![send(&store, "PUT", "secrets/s1", &body).await];
+    shown.push(send(&store, "PUT", "secrets/s1", &body).await);
+    shown.push(send(&store, "GET", "secrets/s1", &json!(null)).await);
+    shown.push(send(&store, "GET", "secrets", &json!(null)).await);
+    for answer in shown {
+        let text = answer.text();
+        assert!(answer.status.is_success() && text.contains(r#""password":15"#), "{text}");
+        assert!(!text.contains("hunter2") && !text.contains("aHVudGVy"), "{text}");
+    }
+    let bad = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s1", "namespace": "lab" }, "data": { "password": "not-base64-hunter2" } });
+    let answer = send(&store, "PUT", "secrets/s1", &bad).await;
+    assert_eq!(
+        (answer.status, error(&answer).field.as_str()),
+        (StatusCode::UNPROCESSABLE_ENTITY, "data.password")
+    );
+    assert!(!answer.text().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn an_object_under_deletion_is_not_brought_back() {
+    let fixture = Fixture::in_state(HostState::Ready).await;
+    fixture.change_host(|host| host.metadata.finalizers.push("f".to_owned())).await;
+    fixture.store.delete::<PhysicalHost>(&fixture.key).await.unwrap();
+    let answer = send(&fixture.store, "PUT", "hosts/h1", &serde_json::to_value(host("h1")).unwrap()).await;
+    assert_eq!(answer.status, StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn the_tcp_listener_asks_for_its_token() {
+    let store = Store::in_memory().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("admin.token");
+    let token = token_file(&file).unwrap();
+    assert_eq!(token_file(&file).unwrap(), token);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let guarded = require_token(api(&store), token.clone());
+    let good = format!("Bearer {}", token.expose());
+    let table = [(None, 401), (Some("Bearer x".to_owned()), 401), (Some(good), 200)];
+    for (header, status) in table {
+        for path in ["/apis/v1/hosts", "/apis/v1/info"] {
+            let mut request = Request::builder().uri(path);
+            if let Some(value) = &header {
+                request = request.header("authorization", value);
+            }
+            let answer = ask(&guarded, "127.0.0.1", request.body(Body::empty()).unwrap()).await;
+            assert_eq!(answer.status.as_u16(), status, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_socket_belongs_to_its_owner_and_is_never_taken_from_a_running_controller() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("admin.sock");
+    let first = bind_unix(&path).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(bind_unix(&path).unwrap_err().to_string().contains("another controller"));
+    drop(first);
+    bind_unix(&path).unwrap();
+    let file = dir.path().join("precious");
+    std::fs::write(&file, "x").unwrap();
+    bind_unix(&file).unwrap_err();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
+}
+
+#[tokio::test]
+async fn a_watch_tells_every_host_and_then_what_changes() {
+    use futures_util::StreamExt as _;
+    use tower::ServiceExt as _;
+
+    let fixture = Fixture::in_state(HostState::Deploying).await;
+    let progress = Progress::new();
+    let clock = Arc::new(fixture.clock.clone());
+    let info = Arc::new(Info {
+        version: String::new(),
+        url_base: String::new(),
+        http_url_base: String::new(),
+        inspection_image_url: String::new(),
+    });
+    let router = router(Admin { store: fixture.store.clone(), progress: progress.clone(), clock, info });
+    let request = Request::builder().uri("/apis/v1/watch?namespace=lab&host=h1").body(Body::empty()).unwrap();
+    let mut lines = router.oneshot(request).await.unwrap().into_body().into_data_stream();
+    let mut next =
+        async || serde_json::from_slice::<HostLine>(&lines.next().await.unwrap().unwrap()).unwrap();
+    let first = next().await;
+    assert_eq!(
+        (first.state, first.machine.as_deref(), first.bytes),
+        (HostState::Deploying, Some("m1"), None)
+    );
+    let event =
+        serde_json::from_str(r#"{"event":"Installing","run":"run-0001","step":"write","bytes":5,"total":9}"#)
+            .unwrap();
+    progress.record(&fixture.key, crate::progress::ProgressEntry::from_event(event, crate::fixture::start()));
+    let second = next().await;
+    assert_eq!((second.step.as_deref(), second.bytes, second.total), (Some("write"), Some(5), Some(9)));
+    fixture.store.create(host("h2")).await.unwrap();
+    fixture.change_host(|host| host.status.state = HostState::Ready).await;
+    let third = next().await;
+    assert_eq!((third.name.as_str(), third.state, third.step), ("h1", HostState::Ready, None));
+    fixture.store.delete::<PhysicalHost>(&fixture.key).await.unwrap();
+    assert!(next().await.deleted);
+}

@@ -83,10 +83,19 @@ pub struct HostLine {
 
 impl HostLine {
     /// The line of a host. Progress of another run than the present one is not shown.
-    pub fn of(host: &PhysicalHost, machine: Option<&Beskar7Machine>, progress: Option<&ProgressEntry>) -> Self {
+    pub fn of(
+        host: &PhysicalHost,
+        machine: Option<&Beskar7Machine>,
+        progress: Option<&ProgressEntry>,
+    ) -> Self {
         let current = |p: &&ProgressEntry| {
             let known = host.status.run.is_none() || p.run.is_none() || p.run == host.status.run;
-            known && !matches!(host.status.state, HostState::New | HostState::Available)
+            // What an agent said before it left is history, not where the host stands.
+            known
+                && matches!(
+                    host.status.state,
+                    HostState::InUse | HostState::Inspecting | HostState::Deploying | HostState::Error
+                )
         };
         let progress = progress.filter(current);
         let phase = machine.and_then(|m| m.status.phase);

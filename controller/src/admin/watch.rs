@@ -1,6 +1,6 @@
 //! `GET /apis/v1/watch`: one JSON line for each host now, and one for each change from then on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use axum::body::{Body, Bytes};
@@ -14,10 +14,10 @@ use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
+use super::Admin;
 use super::error::ApiError;
 use super::view::HostLine;
-use super::Admin;
-use crate::store::StoreError;
+use crate::store::{Scope, StoreError, Term};
 
 /// Lines a slow client may leave unread before the watch waits for it.
 const BACKLOG: usize = 64;
@@ -36,7 +36,10 @@ impl WatchQuery {
     }
 }
 
-pub(super) async fn serve(State(admin): State<Admin>, Query(query): Query<WatchQuery>) -> Result<Response, ApiError> {
+pub(super) async fn serve(
+    State(admin): State<Admin>,
+    Query(query): Query<WatchQuery>,
+) -> Result<Response, ApiError> {
     let (send, receive) = mpsc::channel::<Bytes>(BACKLOG);
     tokio::spawn(async move {
         let mut watch = Watch { admin, query, send, last: BTreeMap::new() };
@@ -88,9 +91,9 @@ impl Watch {
     }
 
     async fn tell_all(&mut self) -> Result<(), Ended> {
-        let hosts: Vec<PhysicalHost> = self.admin.store.list(self.query.namespace.as_ref()).await.map_err(Some)?;
-        let mut keys: Vec<HostKey> = hosts.iter().map(|h| h.metadata.key()).collect();
-        keys.extend(self.last.keys().filter(|known| !keys.contains(known)).cloned().collect::<Vec<_>>());
+        let mut keys: BTreeSet<HostKey> =
+            self.admin.store.keys::<PhysicalHost>().await.map_err(Some)?.into_iter().collect();
+        keys.extend(self.last.keys().cloned());
         for key in keys {
             self.tell(&key).await?;
         }
@@ -129,9 +132,10 @@ impl Watch {
         if let Some(key) = host_view::consumer_key(host) {
             return self.admin.store.get(&key).await.map_err(Some);
         }
-        let namespace = Some(&host.metadata.namespace);
-        let machines: Vec<Beskar7Machine> = self.admin.store.list(namespace).await.map_err(Some)?;
-        Ok(machines.into_iter().find(|m| m.spec.host_name.as_ref() == Some(&host.metadata.name)))
+        let scope = Scope::Namespace { namespace: host.metadata.namespace.clone(), after: None };
+        let wants = Term::Wants(&host.metadata.name);
+        let machines: Vec<Beskar7Machine> = self.admin.store.find(wants, scope, 1).await.map_err(Some)?;
+        Ok(machines.into_iter().next())
     }
 
     /// The host a changed machine has or wants.

@@ -29,7 +29,12 @@ impl std::str::FromStr for TrustedProxies {
             let bits = bits.map_or(Ok(most), str::parse).map_err(|_| error())?;
             if bits > most { Err(error()) } else { Ok((ip, bits)) }
         };
-        text.split(',').map(str::trim).filter(|e| !e.is_empty()).map(entry).collect::<Result<_, _>>().map(Self)
+        text.split(',')
+            .map(str::trim)
+            .filter(|e| !e.is_empty())
+            .map(entry)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 }
 
@@ -37,7 +42,9 @@ impl TrustedProxies {
     fn contains(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.0.iter().any(|(network, bits)| match (network, ip) {
-            (IpAddr::V4(n), IpAddr::V4(i)) => same_prefix(u128::from(u32::from(*n)) << 96, u128::from(u32::from(i)) << 96, *bits),
+            (IpAddr::V4(n), IpAddr::V4(i)) => {
+                same_prefix(u128::from(u32::from(*n)) << 96, u128::from(u32::from(i)) << 96, *bits)
+            }
             (IpAddr::V6(n), IpAddr::V6(i)) => same_prefix(u128::from(*n), u128::from(i), *bits),
             _ => false,
         })

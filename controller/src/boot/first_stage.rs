@@ -18,11 +18,15 @@ use farrier_shared::resource::PhysicalHost;
 
 use super::Boot;
 use super::script::{FirmwareQuery, ipxe, too_many};
+use crate::store::{Scope, Term};
 
 /// Seconds between two questions of a waiting host.
 const WAIT_SECONDS: u32 = 10;
 /// How often a waiting host asks before it leaves for its disk: five minutes.
 const MAX_ROUNDS: u32 = 30;
+
+/// Owners of an address that must be read to know that there are several.
+const TELLS_DOUBLE: usize = 2;
 
 /// What the firmware says, and which round of waiting this is.
 #[derive(Debug, Default, serde::Deserialize)]
@@ -48,7 +52,7 @@ pub(super) async fn serve(
     let base = reached_at.as_str().trim_end_matches('/');
     let Some(mac) = parse_mac(&mac) else {
         tracing::info!(%client, "first stage: not a MAC address");
-        return ipxe(to_disk("this is not a MAC address; chain to /ipxe/${net0/mac}"));
+        return ipxe(to_disk("this is not a MAC address, expected /ipxe/aa:bb:cc:dd:ee:ff"));
     };
     match boot.due(mac, client).await {
         Ok(Due::Boot(path)) => {
@@ -85,11 +89,11 @@ enum Due {
 
 impl Boot {
     async fn due(&self, mac: MacAddress, client: IpAddr) -> Result<Due, crate::store::StoreError> {
-        let hosts: Vec<PhysicalHost> = self.store.list(None).await?;
-        let owners: Vec<&PhysicalHost> = hosts.iter().filter(|host| has_mac(host, mac)).collect();
+        let owners: Vec<PhysicalHost> =
+            self.store.find(Term::BootsFrom(mac), Scope::Everywhere, TELLS_DOUBLE).await?;
         let host = match owners.as_slice() {
             [] => return Ok(Due::Wait("no host has this MAC address")),
-            [host] => *host,
+            [host] => host,
             // Guessing could install over the wrong machine.
             [..] => return Ok(Due::Wait("several hosts claim this MAC address")),
         };
@@ -113,15 +117,6 @@ impl Boot {
     }
 }
 
-/// Declared addresses decide; where none are declared, those the host itself last reported.
-fn has_mac(host: &PhysicalHost, mac: MacAddress) -> bool {
-    if !host.spec.boot_mac_addresses.is_empty() {
-        return host.spec.boot_mac_addresses.contains(&mac);
-    }
-    let nics = host.status.inspection_report.iter().flat_map(|report| &report.nics);
-    nics.filter_map(|nic| nic.mac_address.to_ascii_lowercase().parse::<MacAddress>().ok()).any(|known| known == mac)
-}
-
 /// `--replace` ends this script when the next begins, so that waiting firmware does not pile one on the other.
 fn to_boot(base: &str, path: &str, mac: MacAddress, efi: bool) -> String {
     let platform = if efi { "&platform=efi" } else { "" };
@@ -142,7 +137,8 @@ fn to_wait(base: &str, mac: MacAddress, efi: bool, round: u32, why: &str) -> Str
     }
     let platform = if efi { "&platform=efi" } else { "" };
     let next = round + 1;
-    let mut script = format!("#!ipxe\necho farrier: {why}, asking again in {WAIT_SECONDS} s ({next} of {MAX_ROUNDS})\n");
+    let mut script =
+        format!("#!ipxe\necho farrier: {why}, asking again in {WAIT_SECONDS} s ({next} of {MAX_ROUNDS})\n");
     // Writing to a String cannot fail.
     let _ = write!(
         script,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
-use farrier_shared::contract::paths::{BOOT_ROUTE, FIRST_STAGE_ROUTE};
 use farrier_shared::contract::WebUrl;
+use farrier_shared::contract::paths::{BOOT_ROUTE, FIRST_STAGE_ROUTE};
 use farrier_shared::lifecycle::Timings;
 
 pub use client::{TrustedProxies, TrustedProxyError};

@@ -1,0 +1,275 @@
+//! What firmware and strangers get from `/boot` and `/ipxe`.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use farrier_shared::contract::BootNonce;
+use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
+
+use super::*;
+use crate::fixture::{Answer, Fixture, ask, host, key};
+
+struct FixedCa(&'static str);
+
+impl CaBundle for FixedCa {
+    fn pem(&self) -> Result<Vec<u8>, String> {
+        if self.0.is_empty() { Err("no CA".to_owned()) } else { Ok(self.0.as_bytes().to_vec()) }
+    }
+}
+
+struct Rig {
+    fixture: Fixture,
+    router: Router,
+}
+
+const CLIENT: &str = "192.0.2.50";
+
+impl Rig {
+    async fn with(ca: &'static str, proxies: &str, reference_boot: bool) -> Self {
+        let fixture = Fixture::in_state(HostState::Inspecting).await;
+        let boot = Boot {
+            store: fixture.store.clone(),
+            clock: Arc::new(fixture.clock.clone()),
+            timings: Arc::default(),
+            ca: Arc::new(FixedCa(ca)),
+            url_base: "https://192.0.2.1:8082".parse().unwrap(),
+            proxies: Arc::new(proxies.parse().unwrap()),
+            rate: Arc::default(),
+            reference_boot,
+        };
+        Self { fixture, router: router(boot, "https://192.0.2.1:8082".parse().unwrap()) }
+    }
+
+    async fn new() -> Self {
+        Self::with("PEM", "", false).await
+    }
+
+    async fn get(&self, client: &str, path: &str) -> Answer {
+        // Each request on its own: the limit has a test of its own.
+        self.fixture.clock.advance(Duration::from_secs(1));
+        ask(&self.router, client, Request::builder().uri(path).body(Body::empty()).unwrap()).await
+    }
+
+    fn path(&self) -> String {
+        farrier_shared::contract::paths::boot(&self.fixture.key, &self.fixture.nonce)
+    }
+}
+
+fn not_found(answer: &Answer) -> bool {
+    (answer.status, answer.body.as_slice()) == (StatusCode::NOT_FOUND, b"not found".as_slice())
+}
+
+#[tokio::test]
+async fn the_first_fetch_gets_the_script_and_consumes_the_nonce() {
+    let rig = Rig::with("PEM", "", true).await;
+    let answer = rig.get(CLIENT, &format!("{}?mac=52:54:00:AB:CD:EF", rig.path())).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(answer.headers["content-type"], "text/plain; charset=utf-8");
+    let expected = format!(
+        "#!ipxe\nkernel http://192.0.2.1:8080/images/inspection/vmlinuz beskar7.api=https://192.0.2.1:8082 \
+         beskar7.namespace=lab beskar7.host=h1 beskar7.token={} \
+         beskar7.target=http://192.0.2.1:8080/images/os.img beskar7.target-digest=sha256:{} \
+         beskar7.provider-id=b7://lab/h1 beskar7.ca=UEVN BOOTIF=01-52-54-00-ab-cd-ef\n\
+         initrd http://192.0.2.1:8080/images/inspection/initrd.img\nboot\n",
+        rig.fixture.token.expose(),
+        "ab".repeat(32),
+    );
+    assert_eq!(answer.text(), expected);
+    let record = rig.fixture.host().await.status.bootstrap.unwrap();
+    assert_eq!(record.boot_nonce_consumed_hash, rig.fixture.nonce.sha256_hex());
+    assert!(record.boot_nonce_consumed_at.is_some());
+    assert_eq!(record.boot_nonce_consumed_client_hash.len(), 64);
+}
+
+#[tokio::test]
+async fn our_own_parameters_are_additive() {
+    let rig = Rig::new().await;
+    let script = rig.get(CLIENT, &format!("{}?mac=nonsense&platform=efi&other=1", rig.path())).await.text();
+    assert!(script.contains("beskar7.ca=UEVN farrier.run=run-0001 initrd=initrd.img\n"), "{script}");
+    assert!(!script.contains("BOOTIF"));
+}
+
+#[tokio::test]
+async fn the_same_client_may_ask_again_for_two_minutes_and_nobody_else_ever() {
+    let rig = Rig::new().await;
+    let first = rig.get(CLIENT, &rig.path()).await;
+    let version = rig.fixture.host().await.metadata.resource_version;
+    assert!(not_found(&rig.get("192.0.2.51", &rig.path()).await));
+    assert_eq!(rig.get(CLIENT, &rig.path()).await.body, first.body);
+    assert_eq!(rig.fixture.host().await.metadata.resource_version, version);
+    rig.fixture.clock.advance(Duration::from_secs(116));
+    assert_eq!(rig.get(CLIENT, &rig.path()).await.status, StatusCode::OK);
+    assert!(not_found(&rig.get(CLIENT, &rig.path()).await));
+}
+
+#[tokio::test]
+async fn every_refusal_is_the_same_bytes_and_consumes_nothing() {
+    let rig = Rig::new().await;
+    rig.fixture.store.create(host("h2")).await.unwrap();
+    let before = rig.fixture.everything().await;
+    let nonce = rig.fixture.nonce.expose();
+    let wrong = BootNonce::from_random([3; 32]);
+    let paths = [
+        format!("/api/v1/boot/lab/h1/{}", wrong.expose()),
+        format!("/api/v1/boot/lab/h1/{}", rig.fixture.token.expose()),
+        format!("/api/v1/boot/lab/h1/{nonce}x"),
+        format!("/api/v1/boot/lab/h2/{nonce}"),
+        format!("/api/v1/boot/lab/none/{nonce}"),
+        format!("/api/v1/boot/other/h1/{nonce}"),
+        format!("/api/v1/boot/LAB/h1/{nonce}"),
+        format!("/api/v1/boot/lab/%2e%2e/{nonce}"),
+    ];
+    for path in paths {
+        assert!(not_found(&rig.get(CLIENT, &path).await), "{path}");
+    }
+    assert_eq!(rig.fixture.everything().await, before);
+    rig.fixture.clock.advance(Duration::from_secs(600));
+    assert!(not_found(&rig.get(CLIENT, &rig.path()).await), "expired");
+    assert_eq!(rig.fixture.everything().await, before);
+}
+
+#[tokio::test]
+async fn a_script_that_cannot_be_rendered_does_not_use_up_the_nonce() {
+    let long: &'static str = "x".repeat(4000).leak();
+    for ca in ["", long] {
+        let rig = Rig::with(ca, "", false).await;
+        let before = rig.fixture.everything().await;
+        assert!(not_found(&rig.get(CLIENT, &rig.path()).await));
+        assert_eq!(rig.fixture.everything().await, before);
+    }
+    let rig = Rig::new().await;
+    let before = rig.fixture.everything().await;
+    rig.fixture.store.delete::<Beskar7Machine>(&key("lab", "m1")).await.unwrap();
+    assert!(not_found(&rig.get(CLIENT, &rig.path()).await));
+    assert_eq!(rig.fixture.everything().await, before);
+}
+
+#[tokio::test]
+async fn of_many_clients_at_once_exactly_one_is_served() {
+    let rig = Rig::new().await;
+    let requests = (1..=20).map(|n| {
+        let path = rig.path();
+        let router = rig.router.clone();
+        async move {
+            let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+            ask(&router, &format!("192.0.2.{n}"), request).await
+        }
+    });
+    let answers = futures_util::future::join_all(requests).await;
+    let (served, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|a| a.status == StatusCode::OK);
+    assert_eq!(served.len(), 1);
+    assert!(refused.iter().all(not_found));
+}
+
+#[tokio::test]
+async fn the_sixth_request_in_a_second_is_turned_away_before_anything_is_looked_at() {
+    let rig = Rig::new().await;
+    let ask_at_once = |client| {
+        let request = Request::builder().uri("/api/v1/boot/lab/h1/wrong").body(Body::empty()).unwrap();
+        ask(&rig.router, client, request)
+    };
+    for _ in 0..5 {
+        assert!(not_found(&ask_at_once(CLIENT).await));
+    }
+    let answer = ask_at_once(CLIENT).await;
+    assert_eq!((answer.status, answer.text().as_str()), (StatusCode::TOO_MANY_REQUESTS, "too many requests"));
+    assert!(not_found(&ask_at_once("192.0.2.51").await));
+    rig.fixture.clock.advance(Duration::from_secs(1));
+    assert!(not_found(&ask_at_once(CLIENT).await));
+}
+
+#[test]
+fn forwarded_addresses_count_only_from_trusted_proxies() {
+    let trusted: TrustedProxies = "192.0.2.1, 10.0.0.0/8, fd00::/8".parse().unwrap();
+    let table: [(&str, &[&str], &str); 9] = [
+        ("198.51.100.9", &["203.0.113.5"], "198.51.100.9"),
+        ("192.0.2.1", &["203.0.113.5"], "203.0.113.5"),
+        ("192.0.2.1", &["203.0.113.5, 10.1.1.1"], "203.0.113.5"),
+        ("192.0.2.1", &["6.6.6.6, 203.0.113.5"], "203.0.113.5"),
+        ("192.0.2.1", &["6.6.6.6", "203.0.113.5, nonsense"], "203.0.113.5"),
+        ("192.0.2.1", &["10.1.1.1, 192.0.2.1"], "192.0.2.1"),
+        ("192.0.2.1", &[], "192.0.2.1"),
+        ("::ffff:192.0.2.1", &["2001:DB8:0:0::1"], "2001:db8::1"),
+        ("fd00::1", &["::ffff:203.0.113.5"], "203.0.113.5"),
+    ];
+    for (peer, lines, expected) in table {
+        let mut headers = axum::http::HeaderMap::new();
+        for line in lines {
+            headers.append("x-forwarded-for", line.parse().unwrap());
+        }
+        let peer = std::net::SocketAddr::new(peer.parse().unwrap(), 1);
+        assert_eq!(trusted.client(peer, &headers).to_string(), expected, "{peer} {lines:?}");
+    }
+    for bad in ["10.0.0.0/33", "10.0.0", "x", "10.0.0.1/", "::/129", "10.0.0.1/-1"] {
+        assert!(bad.parse::<TrustedProxies>().is_err(), "{bad}");
+    }
+    assert_eq!(" , ".parse::<TrustedProxies>().unwrap(), TrustedProxies::default());
+}
+
+#[tokio::test]
+async fn the_first_stage_chains_a_due_host_to_its_script_which_then_boots() {
+    let rig = Rig::new().await;
+    for spelt in ["52:54:00:12:34:56", "52-54-00-12-34-56"] {
+        let script = rig.get(CLIENT, &format!("/ipxe/{spelt}?platform=efi")).await.text();
+        let chain = format!("https://192.0.2.1:8082{}?mac=52:54:00:12:34:56&platform=efi ||", rig.path());
+        assert!(script.contains(&chain), "{script}");
+    }
+    assert_eq!(rig.get(CLIENT, &rig.path()).await.status, StatusCode::OK);
+    // Firmware that starts over within the window is chained again; another client is not.
+    assert!(rig.get(CLIENT, "/ipxe/52:54:00:12:34:56").await.text().contains("/api/v1/boot/"));
+    assert!(!rig.get("192.0.2.51", "/ipxe/52:54:00:12:34:56").await.text().contains("/api/v1/boot/"));
+}
+
+#[tokio::test]
+async fn nobody_is_stranded_at_the_first_stage() {
+    let rig = Rig::new().await;
+    let waits = |script: &str| {
+        script.contains("sleep 10") && script.contains("round=4") && script.ends_with("exit\n")
+    };
+    let leaves = |script: &str| !script.contains("chain ") && script.ends_with("exit\n");
+    let script = rig.get(CLIENT, "/ipxe/52:54:00:00:00:00?round=3").await;
+    assert!(script.status == StatusCode::OK && waits(&script.text()), "unknown: {script:?}");
+    assert!(leaves(&rig.get(CLIENT, "/ipxe/52:54:00:00:00:00?round=30").await.text()));
+    let odd = rig.get(CLIENT, "/ipxe/nonsense?round=x").await;
+    assert!(odd.status == StatusCode::OK && leaves(&odd.text()), "{odd:?}");
+
+    rig.fixture.change_host(|host| host.status.state = HostState::Ready).await;
+    assert!(leaves(&rig.get(CLIENT, "/ipxe/52:54:00:12:34:56").await.text()), "installed");
+    rig.fixture.change_host(|host| host.spec.consumer_ref = None).await;
+    rig.fixture.change_host(|host| host.status.state = HostState::Available).await;
+    assert!(waits(&rig.get(CLIENT, "/ipxe/52:54:00:12:34:56?round=3").await.text()), "free");
+
+    // Two hosts with one address: guessing could wipe the wrong one.
+    let rig = Rig::new().await;
+    rig.fixture.store.create(host("h2")).await.unwrap();
+    assert!(waits(&rig.get(CLIENT, "/ipxe/52:54:00:12:34:56?round=3").await.text()));
+}
+
+#[tokio::test]
+async fn a_host_without_declared_addresses_is_known_by_those_it_reported() {
+    let rig = Rig::new().await;
+    let report = serde_json::from_str(r#"{"nics":[{"macAddress":"AA:BB:CC:00:00:01"}]}"#).unwrap();
+    rig.fixture
+        .change_host(|host: &mut PhysicalHost| {
+            host.spec.boot_mac_addresses.clear();
+            host.status.inspection_report = Some(report);
+        })
+        .await;
+    assert!(rig.get(CLIENT, "/ipxe/aa:bb:cc:00:00:01").await.text().contains("/api/v1/boot/"));
+}
+
+#[tokio::test]
+async fn logs_hold_neither_nonce_nor_token() {
+    let (logs, guard) = crate::fixture::capture_logs();
+    let rig = Rig::new().await;
+    rig.get(CLIENT, "/ipxe/52:54:00:12:34:56").await;
+    rig.get(CLIENT, &rig.path()).await;
+    rig.get("192.0.2.51", &rig.path()).await;
+    drop(guard);
+    let logs = logs.text();
+    assert!(logs.contains("boot script served") && logs.contains("boot script refused"), "{logs}");
+    for secret in [rig.fixture.nonce.expose(), rig.fixture.token.expose()] {
+        assert!(!logs.contains(secret), "{logs}");
+    }
+}

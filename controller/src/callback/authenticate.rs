@@ -61,7 +61,8 @@ impl Callbacks {
 
     async fn check(&self, path: &(String, String), headers: &HeaderMap) -> Result<Caller, Denied> {
         let key = host_key(path).ok_or(Denied::Path)?;
-        let header = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).ok_or(Denied::NoBearer)?;
+        let header =
+            headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).ok_or(Denied::NoBearer)?;
         let presented = credentials::bearer(header).ok_or(Denied::NoBearer)?;
         let host: PhysicalHost = self.store.get(&key).await?.ok_or(Denied::NoHost)?;
         let read = self.store.credentials(&key).await?;

@@ -50,9 +50,8 @@ pub(crate) fn newest(dir: &FsPath, host: &HostKey) -> PathBuf {
 fn keep(file: &FsPath, body: &[u8]) -> std::io::Result<()> {
     let dir = file.parent().ok_or_else(|| std::io::Error::other("no folder to write to"))?;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let mut fresh = tempfile::Builder::new()
-        .permissions(std::fs::Permissions::from_mode(0o600))
-        .tempfile_in(dir)?;
+    let mut fresh =
+        tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o600)).tempfile_in(dir)?;
     fresh.write_all(body)?;
     fresh.as_file().sync_all()?;
     let numbered = |n: u32| match n {

@@ -66,7 +66,8 @@ fn json(status: StatusCode, body: &'static str) -> Response {
 }
 
 fn text(status: StatusCode, body: &'static str) -> Response {
-    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))], body).into_response()
+    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))], body)
+        .into_response()
 }
 
 /// The one 202.

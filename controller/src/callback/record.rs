@@ -7,7 +7,9 @@ use axum::extract::{ConnectInfo, Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use farrier_shared::contract::binding::{Binding, Bound};
-use farrier_shared::contract::callback::{MAX_INSPECTION_BODY, MAX_SMALL_BODY, ProvisionFailed, sanitise_reason};
+use farrier_shared::contract::callback::{
+    MAX_INSPECTION_BODY, MAX_SMALL_BODY, ProvisionFailed, sanitise_reason,
+};
 use farrier_shared::contract::report::InspectionReport;
 use farrier_shared::lifecycle::callback::{self as rules, Reception};
 use farrier_shared::lifecycle::signal::{Signal, SignalKey};
@@ -30,6 +32,10 @@ pub(super) async fn inspection(
 ) -> Response {
     let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
     let Ok(body) = read_at_most(body, MAX_INSPECTION_BODY).await else { return too_large() };
+    // Without this an array would do: its elements would be taken for the fields in order.
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return invalid_json();
+    }
     let Ok(mut report) = serde_json::from_slice::<InspectionReport>(&body) else { return invalid_json() };
     report.timestamp = Some(callbacks.clock.now());
     let Ok(report) = serde_json::to_string(&report) else { return internal_error() };

@@ -16,7 +16,9 @@ const MAX_FILE: u64 = 64 << 20;
 
 /// Create or change hosts, machines and secrets from YAML files.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  farrier apply -f hosts.yaml\n  cat *.yaml | farrier apply -f -\n  farrier apply --dry-run -f hosts.yaml")]
+#[command(
+    after_help = "Examples:\n  farrier apply -f hosts.yaml\n  cat *.yaml | farrier apply -f -\n  farrier apply --dry-run -f hosts.yaml"
+)]
 pub(crate) struct ApplyArgs {
     /// File of YAML documents, `-` for standard input; may be given several times
     #[arg(short, long = "filename", required = true, value_name = "FILE")]
@@ -74,8 +76,8 @@ pub(super) fn read_input(file: &std::path::Path, flag: &str) -> Result<zeroize::
     } else {
         std::fs::File::open(file).map(|f| Box::new(f) as Box<dyn std::io::Read>)
     };
-    opened
-        .and_then(|source| source.take(MAX_FILE).read_to_string(&mut text))
-        .map_err(|e| Failure::invalid(flag, format!("cannot read {}: {e}", shown(file)), "give a readable text file"))?;
+    opened.and_then(|source| source.take(MAX_FILE).read_to_string(&mut text)).map_err(|e| {
+        Failure::invalid(flag, format!("cannot read {}: {e}", shown(file)), "give a readable text file")
+    })?;
     Ok(text)
 }

@@ -36,9 +36,9 @@ impl Client {
                 (builder.unix_socket(socket), "http://farrier".to_owned(), place)
             }
         };
-        let http = builder
-            .build()
-            .map_err(|e| Failure::failed(format!("cannot make an HTTP client: {e}"), "report this as a bug"))?;
+        let http = builder.build().map_err(|e| {
+            Failure::failed(format!("cannot make an HTTP client: {e}"), "report this as a bug")
+        })?;
         let token = global.admin_token_file.as_deref().map(read_token).transpose()?;
         Ok(Self { http, base, place, token })
     }
@@ -132,7 +132,11 @@ pub(crate) fn collection(namespace: &Name, kind: Kind) -> String {
 
 fn read_token(path: &Path) -> Result<zeroize::Zeroizing<String>, Failure> {
     let text = std::fs::read_to_string(path).map(zeroize::Zeroizing::new).map_err(|error| {
-        Failure::invalid("--admin-token-file", format!("cannot read {path:?}: {error}"), "give the controller's token file")
+        Failure::invalid(
+            "--admin-token-file",
+            format!("cannot read {path:?}: {error}"),
+            "give the controller's token file",
+        )
     })?;
     Ok(zeroize::Zeroizing::new(text.trim().to_owned()))
 }

@@ -12,7 +12,9 @@ use crate::admin::Kind;
 
 /// Delete an object.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  farrier delete machine web-1\n  farrier delete host rack1-u7\n\nDeleting a machine powers its host off and makes the host available again.\nDeleting a host neither touches its power nor its disks.")]
+#[command(
+    after_help = "Examples:\n  farrier delete machine web-1\n  farrier delete host rack1-u7\n\nDeleting a machine powers its host off and makes the host available again.\nDeleting a host neither touches its power nor its disks."
+)]
 pub(crate) struct DeleteArgs {
     /// host, machine or secret
     kind: Kind,
@@ -22,7 +24,9 @@ pub(crate) struct DeleteArgs {
 
 /// Release a host.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  farrier release rack1-u7    # by host\n  farrier release web-1       # by machine")]
+#[command(
+    after_help = "Examples:\n  farrier release rack1-u7    # by host\n  farrier release web-1       # by machine"
+)]
 pub(crate) struct ReleaseArgs {
     /// The machine, or the host it has
     name: Name,
@@ -55,7 +59,9 @@ pub(super) async fn release(
             let hint = "nothing to do; see `farrier get hosts`";
             return Err(Failure::failed(format!("host {} is not claimed by any machine", args.name), hint));
         }
-        None => client.get::<Beskar7Machine>(&item(namespace, Kind::Machine, &args.name)).await?.metadata.name,
+        None => {
+            client.get::<Beskar7Machine>(&item(namespace, Kind::Machine, &args.name)).await?.metadata.name
+        }
     };
     client.delete(&item(namespace, Kind::Machine, &machine)).await?;
     output.line(format!("machine/{machine} deleted; its host becomes available when it is powered off"))

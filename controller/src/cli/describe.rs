@@ -62,13 +62,17 @@ pub(super) async fn describe(
     field("Power", &status.observed_power_state)?;
     field("BMC", &host.spec.redfish_connection.address.authority())?;
     if let Some(hardware) = &status.hardware_details {
-        field("Hardware", &format!("{} {} {}", hardware.manufacturer, hardware.model, hardware.serial_number))?;
+        field(
+            "Hardware",
+            &format!("{} {} {}", hardware.manufacturer, hardware.model, hardware.serial_number),
+        )?;
     }
     let addresses: Vec<&str> = status.addresses.iter().map(|a| a.address.as_str()).collect();
     field("Addresses", &addresses.join(", "))?;
     if let Some(report) = &status.inspection_report {
         let cores: i32 = report.cpus.iter().map(|c| c.cores).sum();
-        let disks: Vec<String> = report.disks.iter().map(|d| format!("{} {} GB", d.name, d.size_gb)).collect();
+        let disks: Vec<String> =
+            report.disks.iter().map(|d| format!("{} {} GB", d.name, d.size_gb)).collect();
         let nics: Vec<&str> = report.nics.iter().map(|n| n.mac_address.as_str()).collect();
         field("Cores", &cores.to_string())?;
         field("Disks", &disks.join(", "))?;
@@ -99,8 +103,14 @@ pub(super) async fn describe(
     for (n, entry) in history.iter().enumerate() {
         let head = if n == 0 { "History" } else { "" };
         let ago = age(now.since(entry.at).as_secs());
-        let change = if entry.from == entry.to { String::new() } else { format!("{} → {} ", entry.from, entry.to) };
-        output.line(format!("{head:<14}{ago:>5}  {} {} {change}{}", entry.actor, entry.event, printable(&entry.reason)))?;
+        let change =
+            if entry.from == entry.to { String::new() } else { format!("{} → {} ", entry.from, entry.to) };
+        output.line(format!(
+            "{head:<14}{ago:>5}  {} {} {change}{}",
+            entry.actor,
+            entry.event,
+            printable(&entry.reason)
+        ))?;
     }
     Ok(())
 }

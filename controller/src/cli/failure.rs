@@ -47,7 +47,11 @@ impl Failure {
         Self::Failed { problem: problem.into(), hint: hint.into() }
     }
 
-    pub(crate) fn invalid(place: impl Into<String>, problem: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn invalid(
+        place: impl Into<String>,
+        problem: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self::Invalid { place: place.into(), problem: problem.into(), hint: hint.into() }
     }
 

@@ -3,7 +3,9 @@
 use clap::Args;
 use farrier_shared::contract::{Name, Time};
 use farrier_shared::lifecycle::host_view;
-use farrier_shared::resource::{Beskar7Machine, HostState, MachinePhase, ObjectMeta, PhysicalHost, condition};
+use farrier_shared::resource::{
+    Beskar7Machine, HostState, MachinePhase, ObjectMeta, PhysicalHost, condition,
+};
 use serde::Deserialize;
 
 use super::client::{Client, collection, item};
@@ -15,7 +17,9 @@ use crate::clock::SystemClock;
 
 /// List objects, or show one.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  farrier get hosts\n  farrier get hosts -A\n  farrier get host rack1-u7 --output yaml\n  farrier get machines --output json\n\nSecrets are shown by key and size, never by value.")]
+#[command(
+    after_help = "Examples:\n  farrier get hosts\n  farrier get hosts -A\n  farrier get host rack1-u7 --output yaml\n  farrier get machines --output json\n\nSecrets are shown by key and size, never by value."
+)]
 pub(crate) struct GetArgs {
     /// hosts, machines or secrets
     kind: Kind,
@@ -62,7 +66,11 @@ pub(super) async fn get(
     }
     if items.is_empty() {
         // Not on standard output, so that a script sees an empty list.
-        eprintln!("no {} in {}", args.kind.segment(), if args.all_namespaces { "any namespace" } else { namespace.as_str() });
+        eprintln!(
+            "no {} in {}",
+            args.kind.segment(),
+            if args.all_namespaces { "any namespace" } else { namespace.as_str() }
+        );
         return Ok(());
     }
     for line in table(args, items, output)? {
@@ -73,7 +81,9 @@ pub(super) async fn get(
 
 fn typed<T: serde::de::DeserializeOwned>(items: Vec<serde_json::Value>) -> Result<Vec<T>, Failure> {
     let hint = "use the farrier command of the controller's version, or --output json";
-    let read = |value| serde_json::from_value(value).map_err(|_| Failure::failed("the answer is not understood", hint));
+    let read = |value| {
+        serde_json::from_value(value).map_err(|_| Failure::failed("the answer is not understood", hint))
+    };
     items.into_iter().map(read).collect()
 }
 
@@ -102,7 +112,9 @@ fn table(args: &GetArgs, items: Vec<serde_json::Value>, output: &Output) -> Resu
     let rows: Vec<Vec<String>> = if args.all_namespaces {
         head.insert(0, "NAMESPACE");
         state_column += 1;
-        rows.into_iter().map(|(meta, row)| std::iter::once(meta.namespace.to_string()).chain(row).collect()).collect()
+        rows.into_iter()
+            .map(|(meta, row)| std::iter::once(meta.namespace.to_string()).chain(row).collect())
+            .collect()
     } else {
         rows.into_iter().map(|(_, row)| row).collect()
     };
@@ -117,7 +129,8 @@ fn since(meta: &ObjectMeta, now: Time) -> String {
 }
 
 fn host_row(host: &PhysicalHost, now: Time) -> Vec<String> {
-    let state = if host.status.state == HostState::New { "New".to_owned() } else { host.status.state.to_string() };
+    let state =
+        if host.status.state == HostState::New { "New".to_owned() } else { host.status.state.to_string() };
     vec![
         host.metadata.name.to_string(),
         state,

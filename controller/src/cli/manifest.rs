@@ -45,9 +45,12 @@ pub(crate) fn read(file: &str, text: &str, default_namespace: &Name) -> Result<V
     let mut manifests: Vec<Manifest> = Vec::new();
     for (first_line, document) in documents(text) {
         let manifest = read_one(file, first_line, &document, default_namespace)?;
-        let same = |m: &&Manifest| m.kind == manifest.kind && m.namespace == manifest.namespace && m.name == manifest.name;
+        let same = |m: &&Manifest| {
+            m.kind == manifest.kind && m.namespace == manifest.namespace && m.name == manifest.name
+        };
         if let Some(earlier) = manifests.iter().find(same) {
-            let problem = format!("{} {} is already defined at {}", manifest.kind, manifest.name, earlier.place);
+            let problem =
+                format!("{} {} is already defined at {}", manifest.kind, manifest.name, earlier.place);
             return Err(Failure::invalid(format!("{}: metadata.name", manifest.place), problem, HINT));
         }
         manifests.push(manifest);
@@ -74,7 +77,12 @@ fn documents(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-fn read_one(file: &str, first_line: usize, document: &str, default_namespace: &Name) -> Result<Manifest, Failure> {
+fn read_one(
+    file: &str,
+    first_line: usize,
+    document: &str,
+    default_namespace: &Name,
+) -> Result<Manifest, Failure> {
     let head: Head = serde_saphyr::from_str(document).map_err(|e| invalid(file, first_line, &e, false))?;
     let kind = match head.kind.as_str() {
         "PhysicalHost" => Kind::Host,
@@ -108,7 +116,8 @@ fn typed<R: Resource>(
 ) -> Result<Typed, Failure> {
     let secret = R::KIND == Secret::KIND;
     let object: R = serde_saphyr::from_str(document).map_err(|e| invalid(file, first_line, &e, secret))?;
-    validate(&object).map_err(|e| Failure::invalid(format!("{file}:{first_line}: {}", e.field), e.problem, HINT))?;
+    validate(&object)
+        .map_err(|e| Failure::invalid(format!("{file}:{first_line}: {}", e.field), e.problem, HINT))?;
     let place = (object.metadata().namespace.clone(), object.metadata().name.clone());
     // The document itself is sent, not the object: stringData is write-only and would be lost.
     let body = serde_saphyr::from_str(document).map_err(|e| invalid(file, first_line, &e, secret))?;

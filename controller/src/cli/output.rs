@@ -48,7 +48,9 @@ impl Output {
 
     /// Writes a value as JSON or YAML.
     pub(crate) fn value<T: Serialize>(&self, value: &T, format: Format) -> Result<(), Failure> {
-        let unshown = |e: &dyn std::fmt::Display| Failure::failed(format!("cannot show this: {e}"), "try --output json");
+        let unshown = |e: &dyn std::fmt::Display| {
+            Failure::failed(format!("cannot show this: {e}"), "try --output json")
+        };
         let text = match format {
             Format::Yaml => serde_saphyr::to_string(value).map_err(|e| unshown(&e))?,
             Format::Json | Format::Table => serde_json::to_string_pretty(value).map_err(|e| unshown(&e))?,

@@ -22,7 +22,9 @@ use crate::admin::Kind;
 
 /// Install an operating system on a host.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  farrier provision rack1-u7 --image https://images/os.img.zst \\\n      --digest sha256:9f86d0… --user-data user-data.yaml --wait\n\nThe digest is that of the file as served. Everything on the target disk is lost.")]
+#[command(
+    after_help = "Examples:\n  farrier provision rack1-u7 --image https://images/os.img.zst \\\n      --digest sha256:9f86d0… --user-data user-data.yaml --wait\n\nThe digest is that of the file as served. Everything on the target disk is lost."
+)]
 pub(crate) struct ProvisionArgs {
     /// The host; it must be Available
     host: Name,
@@ -76,7 +78,11 @@ pub(super) async fn provision(
     let machine = args.name.clone().unwrap_or_else(|| args.host.clone());
     let secret_name = format!("{machine}-user-data");
     let secret_name: Name = secret_name.parse().map_err(|_| {
-        Failure::invalid("--name", format!("{secret_name:?} would be too long a name"), "give a shorter --name")
+        Failure::invalid(
+            "--name",
+            format!("{secret_name:?} would be too long a name"),
+            "give a shorter --name",
+        )
     })?;
     match client.get::<Beskar7Machine>(&item(namespace, Kind::Machine, &machine)).await {
         Err(Failure::NotFound { .. }) => {}
@@ -114,7 +120,12 @@ pub(super) async fn provision(
     if !args.wait {
         return output.line(format!("follow it with: farrier watch {}", args.host));
     }
-    let follow = Follow { host: Some(args.host.clone()), until: Some(HostState::Ready), timeout: args.timeout, json: false };
+    let follow = Follow {
+        host: Some(args.host.clone()),
+        until: Some(HostState::Ready),
+        timeout: args.timeout,
+        json: false,
+    };
     watch::follow(client, namespace, &follow, output).await
 }
 
@@ -129,7 +140,11 @@ async fn must_be_free(client: &Client, namespace: &Name, name: &Name) -> Result<
         return Err(Failure::failed(format!("host {name} is being deleted"), "choose another host"));
     }
     if host.status.state != HostState::Available {
-        let state = if host.status.state == HostState::New { "New (not looked at yet)" } else { host.status.state.as_str() };
+        let state = if host.status.state == HostState::New {
+            "New (not looked at yet)"
+        } else {
+            host.status.state.as_str()
+        };
         let why = &host.status.error_message;
         let told = if why.is_empty() { String::new() } else { format!(": {why}") };
         let hint = format!("see `farrier describe host {name}`; a host is Available once its BMC answers");

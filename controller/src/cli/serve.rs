@@ -13,7 +13,9 @@ pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
     start_logging(settings.log_format);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    run(settings, stop, |_| ()).await.map_err(|error| Failure::failed(error.to_string(), "see above; nothing was started"))
+    run(settings, stop, |_| ())
+        .await
+        .map_err(|error| Failure::failed(error.to_string(), "see above; nothing was started"))
 }
 
 fn start_logging(format: LogFormat) {
@@ -23,7 +25,8 @@ fn start_logging(format: LogFormat) {
     let _ = match format {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
         LogFormat::Text => {
-            let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+            let colour =
+                std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
             builder.with_ansi(colour).with_target(false).try_init()
         }
     };
@@ -31,7 +34,9 @@ fn start_logging(format: LogFormat) {
 
 /// The first signal stops in order; a second one at once.
 async fn stop_on_signal(stop: CancellationToken) {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
         tracing::error!("signals cannot be caught; stop the controller with SIGKILL");
         return;
     };

@@ -35,7 +35,9 @@ pub(crate) fn render(
         text.trim_end().to_owned()
     };
     let head: Vec<String> = head.iter().map(|h| (*h).to_owned()).collect();
-    std::iter::once(line(&head, None)).chain(rows.iter().enumerate().map(|(n, row)| line(row, Some(n)))).collect()
+    std::iter::once(line(&head, None))
+        .chain(rows.iter().enumerate().map(|(n, row)| line(row, Some(n))))
+        .collect()
 }
 
 fn cut(text: &str, width: usize) -> String {

@@ -49,7 +49,9 @@ enum Until {
 
 /// Follow hosts live.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  farrier watch\n  farrier watch rack1-u7\n  farrier watch rack1-u7 --until Ready --timeout 1h\n  farrier watch --output json | jq .state")]
+#[command(
+    after_help = "Examples:\n  farrier watch\n  farrier watch rack1-u7\n  farrier watch rack1-u7 --until Ready --timeout 1h\n  farrier watch --output json | jq .state"
+)]
 pub(crate) struct WatchArgs {
     /// One host [default: every host of the namespace]
     host: Option<Name>,
@@ -91,7 +93,8 @@ pub(super) async fn watch(
         Until::Ready => HostState::Ready,
     });
     let json = args.output == WatchFormat::Json;
-    follow(client, namespace, &Follow { host: args.host.clone(), until, timeout: args.timeout, json }, output).await
+    follow(client, namespace, &Follow { host: args.host.clone(), until, timeout: args.timeout, json }, output)
+        .await
 }
 
 /// Follows until the state is reached, the run fails, the time is up, or the reader leaves.
@@ -112,7 +115,12 @@ pub(super) async fn follow(
     }
 }
 
-async fn stream(client: &Client, namespace: &Name, follow: &Follow, view: &mut View<'_>) -> Result<(), Failure> {
+async fn stream(
+    client: &Client,
+    namespace: &Name,
+    follow: &Follow,
+    view: &mut View<'_>,
+) -> Result<(), Failure> {
     let mut path = format!("/apis/v1/watch?namespace={namespace}");
     if let Some(host) = &follow.host {
         path.push_str(&format!("&host={host}"));
@@ -137,7 +145,10 @@ async fn stream(client: &Client, namespace: &Name, follow: &Follow, view: &mut V
                         }
                     }
                     if pending.len() > MAX_LINE {
-                        return Err(Failure::failed("the controller sent an endless line", "restart the controller"));
+                        return Err(Failure::failed(
+                            "the controller sent an endless line",
+                            "restart the controller",
+                        ));
                     }
                 }
                 // Cut off: the controller restarts, or we were too slow.
@@ -164,12 +175,16 @@ fn verdict(line: &HostLine, until: Option<HostState>) -> Option<Result<(), Failu
         return Some(Ok(()));
     }
     // A BMC that does not answer heals by itself; a failed run or machine does not.
-    let run_failed = line.state == HostState::Error
-        && (failure::is_run_failure(&line.message) || line.machine.is_none());
+    let run_failed =
+        line.state == HostState::Error && (failure::is_run_failure(&line.message) || line.machine.is_none());
     if run_failed || line.machine_phase == Some(MachinePhase::Failed) {
         let why = if line.message.is_empty() { "no reason given" } else { &line.message };
-        let hint = format!("see `farrier describe host {name}`; then `farrier release {name}` and provision again");
-        return Some(Err(Failure::failed(format!("host {name} failed: {}", super::output::printable(why)), hint)));
+        let hint =
+            format!("see `farrier describe host {name}`; then `farrier release {name}` and provision again");
+        return Some(Err(Failure::failed(
+            format!("host {name} failed: {}", super::output::printable(why)),
+            hint,
+        )));
     }
     None
 }
@@ -181,7 +196,14 @@ mod tests {
     fn line(state: HostState, message: &str, phase: Option<MachinePhase>) -> HostLine {
         let key = farrier_shared::contract::HostKey::new("default".parse().unwrap(), "h".parse().unwrap());
         let machine = phase.map(|_| "m".to_owned());
-        HostLine { state, message: message.to_owned(), machine, machine_phase: phase, deleted: false, ..HostLine::gone(&key) }
+        HostLine {
+            state,
+            message: message.to_owned(),
+            machine,
+            machine_phase: phase,
+            deleted: false,
+            ..HostLine::gone(&key)
+        }
     }
 
     #[test]

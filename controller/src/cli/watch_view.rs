@@ -29,14 +29,19 @@ struct Shown {
 
 impl<'a> View<'a> {
     pub(super) fn new(output: &'a Output, json: bool) -> Self {
-        let target = if output.is_terminal() && !json { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = if output.is_terminal() && !json {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         Self { output, json, bars: MultiProgress::with_draw_target(target), hosts: BTreeMap::new() }
     }
 
     pub(super) fn show(&mut self, line: &HostLine) -> Result<(), Failure> {
         if self.json {
-            let text = serde_json::to_string(line)
-                .map_err(|e| Failure::failed(format!("cannot show a change: {e}"), "try without --output json"))?;
+            let text = serde_json::to_string(line).map_err(|e| {
+                Failure::failed(format!("cannot show a change: {e}"), "try without --output json")
+            })?;
             return self.output.line(text);
         }
         let key = (line.namespace.clone(), line.name.clone());

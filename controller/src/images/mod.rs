@@ -57,7 +57,9 @@ async fn serve(State(dir): State<Arc<PathBuf>>, Path(path): Path<String>, header
 async fn answer(file: open::Opened, headers: &HeaderMap) -> std::io::Result<Response> {
     let etag = file.etag();
     let given = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
-    if given(header::IF_NONE_MATCH).is_some_and(|tags| tags.split(',').any(|tag| matches!(tag.trim(), "*") || tag.trim() == etag)) {
+    if given(header::IF_NONE_MATCH)
+        .is_some_and(|tags| tags.split(',').any(|tag| matches!(tag.trim(), "*") || tag.trim() == etag))
+    {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
     }
     // A range of another version of the file would splice two images; then the whole is the answer.

@@ -6,7 +6,12 @@ use tower::ServiceExt as _;
 
 use super::*;
 
-async fn ask(dir: &std::path::Path, method: &str, path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Vec<u8>) {
+async fn ask(
+    dir: &std::path::Path,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> (StatusCode, HeaderMap, Vec<u8>) {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -49,7 +54,8 @@ async fn whole_files_and_ranges_come_with_length_and_version() {
     let (status, _, body) = ask(dir.path(), "GET", "/images/os/disk.img", &stale).await;
     assert_eq!((status, body.len()), (StatusCode::OK, content.len()));
 
-    let (status, headers, _) = ask(dir.path(), "GET", "/images/os/disk.img", &[("range", "bytes=4000000-")]).await;
+    let (status, headers, _) =
+        ask(dir.path(), "GET", "/images/os/disk.img", &[("range", "bytes=4000000-")]).await;
     assert_eq!(status, StatusCode::RANGE_NOT_SATISFIABLE);
     assert_eq!(text(&headers, header::CONTENT_RANGE), "bytes */4000000");
 

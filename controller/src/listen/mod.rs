@@ -48,7 +48,8 @@ impl Limits {
         drain: Duration::from_secs(30),
     };
     /// For images: long answers to clients that may pause while a disk catches up.
-    pub const IMAGES: Self = Self { stall: Duration::from_secs(120), drain: Duration::from_secs(5), ..Self::CALLBACKS };
+    pub const IMAGES: Self =
+        Self { stall: Duration::from_secs(120), drain: Duration::from_secs(5), ..Self::CALLBACKS };
     /// For the admin API: watches stay open, and are cut when the controller stops.
     pub const ADMIN: Self = Self {
         stall: Duration::from_secs(3600),

@@ -194,7 +194,10 @@ fn announce(settings: &Settings, addresses: &Addresses, socket: &std::path::Path
     let base = settings.http_url_base();
     tracing::info!(listen = %addresses.images, base = base.as_str(), dir = %settings.images_dir().display(), "images (HTTP)");
     let first_stage = if settings.boot_http { base } else { settings.url_base.clone() };
-    let script = format!("chain {}/ipxe/${{net0/mac}}?platform=${{platform}}", first_stage.as_str().trim_end_matches('/'));
+    let script = format!(
+        "chain {}/ipxe/${{net0/mac}}?platform=${{platform}}",
+        first_stage.as_str().trim_end_matches('/')
+    );
     tracing::info!(script, "let iPXE start with this");
     if let Some(listen) = addresses.admin {
         tracing::info!(%listen, token_file = %settings.data_dir.join("admin.token").display(), "admin API (HTTP)");

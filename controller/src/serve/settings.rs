@@ -158,7 +158,8 @@ impl Settings {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             url_base: self.url_base.to_string(),
             http_url_base: http_url_base.to_string(),
-            inspection_image_url: inspection.map_or_else(|| format!("{base}/images/inspection"), WebUrl::to_string),
+            inspection_image_url: inspection
+                .map_or_else(|| format!("{base}/images/inspection"), WebUrl::to_string),
         }
     }
 }
@@ -185,7 +186,9 @@ fn base_url(text: &str, scheme: &str) -> Result<WebUrl, String> {
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     match text.parse::<SocketAddr>() {
         Ok(address) if address.ip().is_loopback() => Ok(address),
-        Ok(_) => Err("the admin API is served on loopback only: expected 127.0.0.1:PORT or [::1]:PORT".to_owned()),
+        Ok(_) => {
+            Err("the admin API is served on loopback only: expected 127.0.0.1:PORT or [::1]:PORT".to_owned())
+        }
         Err(_) => Err("expected ADDRESS:PORT such as 127.0.0.1:8083".to_owned()),
     }
 }

@@ -103,7 +103,8 @@ pub fn issue_serving(
 
 fn dated(now: Time, life: Duration) -> Result<CertificateParams, TlsError> {
     let day = |seconds: i64| -> Result<(i32, u8, u8), TlsError> {
-        let date = jiff::tz::Offset::UTC.to_datetime(jiff::Timestamp::from_second(seconds).map_err(issue_error)?);
+        let date =
+            jiff::tz::Offset::UTC.to_datetime(jiff::Timestamp::from_second(seconds).map_err(issue_error)?);
         let number = |n: i8| u8::try_from(n).map_err(issue_error);
         Ok((i32::from(date.year()), number(date.month())?, number(date.day())?))
     };

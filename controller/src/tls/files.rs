@@ -15,7 +15,9 @@ const MAX_PEM: u64 = 256 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file or folder cannot be read or written.
-    #[error("cannot {action} {path}: {source}; check that the data directory belongs to the user running farrier")]
+    #[error(
+        "cannot {action} {path}: {source}; check that the data directory belongs to the user running farrier"
+    )]
     Io {
         /// What was tried.
         action: &'static str,
@@ -139,14 +141,17 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
 pub fn write(path: &Path, contents: &[u8]) -> Result<(), TlsError> {
     let io = |source| TlsError::Io { action: "write", path: path.to_owned(), source };
     let dir = path.parent().unwrap_or_else(|| Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o600))
-        .tempfile_in(dir)
-        .map_err(io)?;
+    let mut file =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o600)).tempfile_in(dir).map_err(io)?;
     file.write_all(contents).map_err(io)?;
     file.as_file().sync_all().map_err(io)?;
     file.persist(path).map_err(|e| io(e.error))?;
-    OpenOptions::new().read(true).custom_flags(nix::libc::O_DIRECTORY).open(dir).and_then(|d| d.sync_all()).map_err(io)
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_DIRECTORY)
+        .open(dir)
+        .and_then(|d| d.sync_all())
+        .map_err(io)
 }
 
 /// The certificates in a PEM file, at least one.

@@ -18,7 +18,9 @@ pub enum ServingName {
 
 /// Why a text is not a [`ServingName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{found:?} is neither a DNS name nor an IP address; expected for example boot.example.org or 10.0.0.2")]
+#[error(
+    "{found:?} is neither a DNS name nor an IP address; expected for example boot.example.org or 10.0.0.2"
+)]
 pub struct ServingNameError {
     /// What was given, cut to a printable length.
     pub found: String,

@@ -111,13 +111,19 @@ fn ensure(files: &TlsFiles, names: &ServingNames, now: Time) -> Result<bool, Tls
         (_, None, true) => {
             return match (cert, key) {
                 (Some(_), Some(_)) => Ok(false),
-                _ => incomplete("tls.crt and tls.key must both be there; add the missing one or remove the other"),
+                _ => incomplete(
+                    "tls.crt and tls.key must both be there; add the missing one or remove the other",
+                ),
             };
         }
         (Some(_), None, false) => {
-            return incomplete("ca.crt is there without ca.key and tls.crt; add tls.crt and tls.key, or remove ca.crt");
+            return incomplete(
+                "ca.crt is there without ca.key and tls.crt; add tls.crt and tls.key, or remove ca.crt",
+            );
         }
-        (None, Some(_), _) => return incomplete("ca.key is there without ca.crt; restore ca.crt or remove ca.key"),
+        (None, Some(_), _) => {
+            return incomplete("ca.key is there without ca.crt; restore ca.crt or remove ca.key");
+        }
         (None, None, false) => {
             let ca = authority::new_authority(now)?;
             files::write(&files.ca_key(), ca.key_pem.expose().as_bytes())?;
@@ -154,21 +160,21 @@ fn first(path: &std::path::Path, pem: &[u8]) -> Result<Described, TlsError> {
 }
 
 fn load(files: &TlsFiles) -> Result<Current, TlsError> {
-    let missing = |path: std::path::PathBuf| TlsError::Unusable { path, problem: "absent or empty".to_owned() };
+    let missing =
+        |path: std::path::PathBuf| TlsError::Unusable { path, problem: "absent or empty".to_owned() };
     let cert_pem = files::read(&files.cert())?.ok_or_else(|| missing(files.cert()))?;
     let key_pem = zeroize::Zeroizing::new(files::read(&files.key())?.ok_or_else(|| missing(files.key()))?);
     let certs = files::certificates(&files.cert(), &cert_pem)?;
     // The PEM error is not repeated: it could quote the key.
-    let key = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|_| TlsError::Unusable {
-        path: files.key(),
-        problem: "no private key in it".to_owned(),
-    })?;
+    let key = PrivateKeyDer::from_pem_slice(&key_pem)
+        .map_err(|_| TlsError::Unusable { path: files.key(), problem: "no private key in it".to_owned() })?;
     let provider = rustls::crypto::ring::default_provider();
     let key = CertifiedKey::from_der(certs, key, &provider).map_err(|e| TlsError::Unusable {
         path: files.key(),
         problem: format!("does not go with {}: {e}", files.cert().display()),
     })?;
-    let fingerprint = Sha256::new().chain_update(&cert_pem).chain_update([0]).chain_update(&*key_pem).finalize();
+    let fingerprint =
+        Sha256::new().chain_update(&cert_pem).chain_update([0]).chain_update(&*key_pem).finalize();
     Ok(Current { key: Arc::new(key), fingerprint: fingerprint.into() })
 }
 

@@ -53,10 +53,8 @@ fn handshake(identity: &Arc<ServingIdentity>, trust: &[u8], name: &str, sni: boo
     let mut socket = TcpStream::connect(address).unwrap();
     let mut stream = rustls::Stream::new(&mut tls, &mut socket);
     let mut byte = *b"x";
-    let result = stream
-        .write_all(&byte)
-        .and_then(|()| stream.read_exact(&mut byte))
-        .map_err(|e| e.to_string());
+    let result =
+        stream.write_all(&byte).and_then(|()| stream.read_exact(&mut byte)).map_err(|e| e.to_string());
     drop(socket);
     server.join().unwrap();
     result

@@ -1,0 +1,202 @@
+//! The real `farrier` binary against a real controller: what it refuses, what it says, how it exits.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_farrier");
+
+const OBJECTS: &str = "\
+apiVersion: v1
+kind: Secret
+metadata:
+  name: bmc
+stringData:
+  username: admin
+  password: hunter2
+---
+apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
+kind: PhysicalHost
+metadata:
+  name: rack1-u7
+spec:
+  redfishConnection:
+    address: https://192.0.2.9
+    credentialsSecretRef: bmc
+";
+
+/// A running controller in a scratch directory, killed at the end.
+struct Controller {
+    dir: tempfile::TempDir,
+    process: Child,
+}
+
+impl Controller {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let log = std::fs::File::create(dir.path().join("log")).unwrap();
+        let process = Command::new(BINARY)
+            .args(["serve", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"])
+            .args(["--url-base", "https://127.0.0.1:8082", "--data-dir"])
+            .arg(dir.path().join("data"))
+            .env("FARRIER_LOG", "trace")
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let controller = Self { dir, process };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !controller.socket().exists() {
+            assert!(Instant::now() < deadline, "the controller did not start: {}", controller.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        controller
+    }
+
+    fn socket(&self) -> std::path::PathBuf {
+        self.dir.path().join("data/admin.sock")
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("log")).unwrap()
+    }
+
+    fn run(&self, args: &[&str], input: &str) -> Output {
+        farrier(&self.socket(), args, input)
+    }
+
+    fn hosts(&self) -> String {
+        text(&self.run(&["get", "hosts", "--output", "json"], "").stdout)
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn farrier(socket: &Path, args: &[&str], input: &str) -> Output {
+    let mut child = Command::new(BINARY)
+        .args(args)
+        .env("FARRIER_ADMIN_SOCKET", socket)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that refuses its arguments does not read its input.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[track_caller]
+fn fails(output: &Output, code: i32, named: &str) {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(stderr.contains(named), "{named:?} is not in {stderr:?}");
+}
+
+#[test]
+fn files_with_faults_are_refused_by_line_and_field_and_nothing_is_stored() {
+    let controller = Controller::start();
+    let table = [
+        (OBJECTS.replace("    address:", "    adress:"), "standard input:15:5: unknown field `adress`"),
+        (OBJECTS.replace("https://192.0.2.9", "ftp://192.0.2.9"), "standard input:15:14"),
+        (OBJECTS.replace("https://192.0.2.9", "https://u:p@192.0.2.9"), "spec.redfishConnection.address"),
+        (OBJECTS.replace("PhysicalHost", "Host"), "standard input:9: kind"),
+        (OBJECTS.replace("rack1-u7", "Rack1"), "Rack1"),
+        (OBJECTS.replace("stringData", "data"), "the value is withheld"),
+        (format!("{OBJECTS}---\n{OBJECTS}"), "already defined at standard input:1"),
+        ("# nothing\n".to_owned(), "no object"),
+        ("a: [".to_owned(), "standard input:1"),
+    ];
+    for (yaml, named) in table {
+        let output = controller.run(&["apply", "-f", "-"], &yaml);
+        fails(&output, 2, named);
+        assert!(!text(&output.stderr).contains("hunter2"));
+        assert!(controller.hosts().contains("\"items\": []"), "{named}");
+    }
+    fails(&controller.run(&["apply", "-f", "/nonexistent"], ""), 2, "/nonexistent");
+}
+
+#[test]
+fn exit_codes_tell_what_went_wrong() {
+    let controller = Controller::start();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let provision = |host, image, digest| {
+        let args = ["provision", host, "--image", image, "--digest", digest, "--user-data", "-"];
+        controller.run(&args, "#cloud-config\n")
+    };
+    assert_eq!(controller.run(&["apply", "-f", "-"], OBJECTS).status.code(), Some(0));
+    fails(&provision("rack1-u7", "http://x/os.img", "sha256:12"), 2, "--digest");
+    fails(&provision("rack1-u7", "file:///os.img", &digest), 2, "--image");
+    fails(&provision("Rack1", "http://x/os.img", &digest), 2, "HOST");
+    fails(&provision("none", "http://x/os.img", &digest), 4, "none");
+    // Not Available yet or no longer: its BMC is nobody's.
+    fails(&provision("rack1-u7", "http://x/os.img", &digest), 1, "not Available");
+    let no_digest = ["provision", "rack1-u7", "--image", "http://x/os.img", "--user-data", "-"];
+    fails(&controller.run(&no_digest, "x"), 2, "--digest");
+    let machines = text(&controller.run(&["get", "machines", "--output", "json"], "").stdout);
+    let secrets = text(&controller.run(&["get", "secrets", "--output", "json"], "").stdout);
+    assert!(machines.contains("\"items\": []") && !secrets.contains("user-data"), "{machines} {secrets}");
+
+    fails(&controller.run(&["get", "host", "none"], ""), 4, "none");
+    fails(&controller.run(&["describe", "host", "none"], ""), 4, "none");
+    fails(&controller.run(&["delete", "machine", "none"], ""), 4, "none");
+    fails(&controller.run(&["watch", "none"], ""), 4, "none");
+    fails(&controller.run(&["release", "rack1-u7"], ""), 1, "not claimed");
+    fails(&controller.run(&["watch", "rack1-u7", "--until", "Deploying", "--timeout", "1s"], ""), 1, "");
+    fails(&controller.run(&["get", "things"], ""), 2, "things");
+    fails(&farrier("/nonexistent/admin.sock".as_ref(), &["get", "hosts"], ""), 3, "/nonexistent/admin.sock");
+    for help in [&["--help"][..], &["provision", "--help"], &["watch", "--help"]] {
+        let output = controller.run(help, "");
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("Examples:"), "{help:?}");
+    }
+}
+
+#[test]
+fn output_is_plain_where_nobody_looks_and_secrets_stay_inside() {
+    let controller = Controller::start();
+    let applied = controller.run(&["apply", "-f", "-"], OBJECTS);
+    assert_eq!(text(&applied.stdout), "secret/bmc created\nhost/rack1-u7 created\n");
+    let again = controller.run(&["apply", "-f", "-"], OBJECTS);
+    assert_eq!(text(&again.stdout), "secret/bmc configured\nhost/rack1-u7 configured\n");
+    let mut shown = String::new();
+    for args in [
+        &["get", "hosts"][..],
+        &["get", "secrets"],
+        &["get", "secrets", "--output", "yaml"],
+        &["get", "secret", "bmc", "--output", "json"],
+        &["describe", "host", "rack1-u7"],
+    ] {
+        let output = controller.run(args, "");
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        let text = text(&output.stdout);
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        shown.push_str(&text);
+    }
+    assert!(shown.contains("password") && shown.contains("rack1-u7"));
+    assert!(!shown.contains("hunter2") && !controller.log().contains("hunter2"));
+}
+
+#[test]
+fn a_second_controller_on_the_same_directory_does_not_start() {
+    let controller = Controller::start();
+    let data = controller.dir.path().join("data");
+    let output = Command::new(BINARY)
+        .args(["serve", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"])
+        .args(["--url-base", "https://127.0.0.1:8082", "--data-dir"])
+        .arg(&data)
+        .output()
+        .unwrap();
+    fails(&output, 1, "another farrier controller");
+    // The first one is none the worse for it.
+    assert!(controller.hosts().contains("items"));
+}
