@@ -161,7 +161,7 @@ impl Work {
         let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.steps(items)));
         let result = tried.unwrap_or(Err(DeployError::Fault { stage: "deploy" }));
         if result.is_err() && self.began.load(Ordering::SeqCst) {
-            return result.or_else(|cause| Err(self.make_unbootable(cause)));
+            return result.map_err(|cause| self.make_unbootable(cause));
         }
         result
     }
@@ -176,9 +176,9 @@ impl Work {
             progress: &self.progress,
             before_first_write: &begin,
         };
-        let (served, mut content) = stages.run(items).map_err(|(error, served)| {
+        let (served, mut content) = stages.run(items).map_err(|stopped| {
             // Corruption shows as all sorts of errors; the digest names it.
-            served.and_then(|served| self.check_digest(&served).err()).unwrap_or(error)
+            stopped.served.and_then(|served| self.check_digest(&served).err()).unwrap_or(stopped.error)
         })?;
         self.check_digest(&served)?;
         let digest = content.digest.unwrap_or(served.digest);
@@ -187,7 +187,6 @@ impl Work {
         }
         begin()?;
         let read_back = self.put_in_force(&*device, &mut content, digest)?;
-        drop(stages);
         // The kernel mounts no partition of a disk that is held exclusively.
         *self.device.lock().unwrap_or_else(PoisonError::into_inner) = None;
         drop(device);

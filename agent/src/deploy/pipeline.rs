@@ -26,6 +26,20 @@ pub(super) struct Served {
     pub(super) bytes: u64,
 }
 
+/// Why the stages stopped.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    pub(super) error: DeployError,
+    /// What was served, when all of it was still hashed.
+    pub(super) served: Option<Served>,
+}
+
+impl Stopped {
+    fn by(error: DeployError, served: Option<Served>) -> Box<Self> {
+        Box::new(Self { error, served })
+    }
+}
+
 /// What the stages need to know.
 pub(super) struct Stages<'a> {
     pub(super) device: &'a Arc<dyn BlockDevice>,
@@ -48,10 +62,7 @@ impl Stages<'_> {
     ///
     /// A stream that cannot be decoded is still hashed to its end, since "not the bytes you named" and "the bytes
     /// you named are no good" call for different remedies: what was served then comes with the error.
-    pub(super) fn run(
-        &self,
-        feed: UnboundedReceiver<Item>,
-    ) -> Result<(Served, Content), (DeployError, Option<Served>)> {
+    pub(super) fn run(&self, feed: UnboundedReceiver<Item>) -> Result<(Served, Content), Box<Stopped>> {
         let (to_decoder, pieces) = channel();
         let Pool { empty, give_back } = Pool::new();
         let (filled, blocks) = sync_channel(2);
@@ -71,10 +82,10 @@ impl Stages<'_> {
             let content = written.and(decoded).and(placed);
             stop.store(content.as_ref().is_err_and(|error| !may_be_corruption(error)), Ordering::Relaxed);
             match (content, hash.join()) {
-                (_, Err(_)) => Err((DeployError::Fault { stage: "hash" }, None)),
+                (_, Err(_)) => Err(Stopped::by(DeployError::Fault { stage: "hash" }, None)),
                 (Ok(content), Ok(Some(served))) => Ok((served, content)),
-                (Ok(_), Ok(None)) => Err((DeployError::Abandoned, None)),
-                (Err(error), Ok(served)) => Err((error, served)),
+                (Ok(_), Ok(None)) => Err(Stopped::by(DeployError::Abandoned, None)),
+                (Err(error), Ok(served)) => Err(Stopped::by(error, served)),
             }
         })
     }

@@ -82,16 +82,12 @@ fn transfer(
     Ok(())
 }
 
-/// [`BlockDevice::flush`] with the disk's name in its error.
-pub(crate) fn flush(device: &dyn BlockDevice) -> Result<(), DiskError> {
-    device.flush().map_err(|source| failed(device, "flushing", source))
-}
-
 /// [`BlockDevice::forget_cache`] with the disk's name in its error.
 pub(crate) fn forget_cache(device: &dyn BlockDevice) -> Result<(), DiskError> {
-    device.forget_cache().map_err(|source| failed(device, "flushing", source))
-}
-
-fn failed(device: &dyn BlockDevice, action: &'static str, source: io::Error) -> DiskError {
-    DiskError::Io { disk: device.name().to_owned(), action, offset: 0, source }
+    device.forget_cache().map_err(|source| DiskError::Io {
+        disk: device.name().to_owned(),
+        action: "flushing",
+        offset: 0,
+        source,
+    })
 }

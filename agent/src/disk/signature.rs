@@ -55,7 +55,7 @@ pub fn signatures(device: &dyn BlockDevice) -> Result<Vec<&'static str>, DiskErr
     let mut found: Vec<&'static str> = Vec::new();
     for (name, at, mark) in MARKS {
         let hit = match *at {
-            At::Start(offset) => ends.from_start(offset as u64, mark.len()),
+            At::Start(offset) => ends.in_first(offset as u64, mark.len()),
             At::End { block, back, into } => {
                 ends.aligned_end(block, back).and_then(|o| ends.at(o + into, mark.len()))
             }
@@ -97,14 +97,14 @@ impl Ends {
         Ok(Self { size: device.size(), first: first?, last: last? })
     }
 
-    fn from_start(&self, offset: u64, len: usize) -> Option<&[u8]> {
+    fn in_first(&self, offset: u64, len: usize) -> Option<&[u8]> {
         let offset = usize::try_from(offset).ok()?;
         self.first.get(offset..offset + len)
     }
 
     /// Bytes at a position, when it lies in one of the ends.
     fn at(&self, offset: u64, len: usize) -> Option<&[u8]> {
-        self.from_start(offset, len).or_else(|| {
+        self.in_first(offset, len).or_else(|| {
             let start = self.size - self.last.len() as u64;
             let offset = usize::try_from(offset.checked_sub(start)?).ok()?;
             self.last.get(offset..offset + len)

@@ -33,13 +33,13 @@ impl Pages {
             designators: page("vpd_pg83"),
             ata_information: page("vpd_pg89"),
         }
-        .or_wwid(attribute(device, "wwid"))
+        .or_wwid(attribute(device, "wwid").as_deref())
     }
 
     /// Older kernels show an ATA disk's names only in its `wwid`: `t10.ATA     MODEL(40)SERIAL(20)`.
-    fn or_wwid(mut self, wwid: Option<String>) -> Self {
+    fn or_wwid(mut self, wwid: Option<&str>) -> Self {
         if self.ata_information.is_empty()
-            && let Some(names) = wwid.as_deref().and_then(|w| w.strip_prefix("t10.ATA     "))
+            && let Some(names) = wwid.and_then(|w| w.strip_prefix("t10.ATA     "))
             && let Some((model, serial)) = names.split_at_checked(40)
         {
             self.ata_information = vec![0; 60 + 512];
