@@ -129,32 +129,38 @@ fn plain() -> impl Strategy<Value = Event> + Clone {
 fn forward() -> impl Strategy<Value = Vec<Event>> {
     let upsets = vec(prop_oneof![4 => Just(None), 1 => (0..4_usize).prop_map(Some)], 11);
     let between = vec(prop_oneof![6 => Just(None), 1 => plain().prop_map(|e| Some(Box::new(e)))], 11);
-    (0..HOSTS, 0..MACHINES, upsets, between).prop_map(move |(host, machine, cuts, between)| {
-        let at = |n: usize| (cuts[n], between[n].clone());
-        let host_pass = |n| {
-            let (cut, meanwhile) = at(n);
-            Event::HostPass { host, ask_bmc: true, cut, meanwhile }
-        };
-        let machine_pass = |n| {
-            let (cut, meanwhile) = at(n);
-            Event::MachinePass { machine, cut, meanwhile }
-        };
-        let call = |n, call| Event::Call { agent: 0, call, meanwhile: at(n).1 };
-        vec![
-            host_pass(0),
-            machine_pass(1),
-            host_pass(2),
-            machine_pass(3),
-            host_pass(4),
-            Event::Fetch { host, client: 0, old_nonce: None },
-            call(5, Call::Report { cores: 16 }),
-            host_pass(6),
-            machine_pass(7),
-            host_pass(8),
-            call(9, Call::Provisioned),
-            host_pass(10),
-        ]
-    })
+    let delays = vec(prop_oneof![6 => Just(0), 1 => 590..700_u16, 1 => 1190..3500_u16], 2);
+    (0..HOSTS, 0..MACHINES, upsets, between, delays).prop_map(
+        move |(host, machine, cuts, between, delays)| {
+            let at = |n: usize| (cuts[n], between[n].clone());
+            let host_pass = |n| {
+                let (cut, meanwhile) = at(n);
+                Event::HostPass { host, ask_bmc: true, cut, meanwhile }
+            };
+            let machine_pass = |n| {
+                let (cut, meanwhile) = at(n);
+                Event::MachinePass { machine, cut, meanwhile }
+            };
+            let call = |n, call| Event::Call { agent: 0, call, meanwhile: at(n).1 };
+            vec![
+                host_pass(0),
+                machine_pass(1),
+                host_pass(2),
+                machine_pass(3),
+                host_pass(4),
+                Event::Fetch { host, client: 0, old_nonce: None },
+                Event::Wait { seconds: delays[0] },
+                call(5, Call::Report { cores: 16 }),
+                host_pass(6),
+                machine_pass(7),
+                host_pass(8),
+                Event::Wait { seconds: delays[1] },
+                machine_pass(7),
+                call(9, Call::Provisioned),
+                host_pass(10),
+            ]
+        },
+    )
 }
 
 fn interrupted() -> impl Strategy<Value = Event> {
@@ -177,7 +183,7 @@ pub(crate) fn events() -> impl Strategy<Value = Vec<Event>> {
     let part = prop_oneof![
         4 => vec(interrupted(), 1..8),
         2 => forward(),
-        3 => (forward(), 0..12_usize).prop_map(|(mut events, upto)| { events.truncate(upto); events }),
+        3 => (forward(), 0..15_usize).prop_map(|(mut events, upto)| { events.truncate(upto); events }),
     ];
     vec(part, 1..10).prop_map(|parts| parts.concat())
 }
