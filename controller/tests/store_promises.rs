@@ -1,6 +1,8 @@
 //! Two promises of the store: what was answered survives a kill, and whatever is done in whatever order, it
 //! behaves like a map with compare-and-swap.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
