@@ -81,29 +81,28 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
 }
 
 fn write_for_ever(dir: &Path) -> ! {
-    tokio::runtime::Runtime::new().unwrap().block_on(async {
+    let ended = tokio::runtime::Runtime::new().unwrap().block_on(async {
         let store = Store::open(dir).unwrap();
-        let writers = (0..8).map(|writer| {
-            let store = store.clone();
-            tokio::spawn(async move {
-                let object = format!("w{writer}");
-                let mut mine = match store.get::<Secret>(&key(&object)).await.unwrap() {
-                    Some(mine) => mine,
-                    None => store.create(secret(&object, 0)).await.unwrap(),
-                };
-                loop {
-                    let next = value(&mine) + 1;
-                    mine.data.insert("value".to_owned(), SecretBytes::new(next.to_string().into_bytes()));
-                    mine = store.update(&mine).await.unwrap();
-                    println!("ok {object} {next}");
-                }
-            })
-        });
-        for writer in writers.collect::<Vec<_>>() {
-            writer.await.unwrap();
+        let mut writers = tokio::task::JoinSet::new();
+        for writer in 0..8 {
+            writers.spawn(count(store.clone(), format!("w{writer}")));
         }
+        writers.join_next().await
     });
-    unreachable!("the writers never end")
+    panic!("a writer ended: {ended:?}");
+}
+
+async fn count(store: Store, object: String) -> Result<(), StoreError> {
+    let mut mine = match store.get::<Secret>(&key(&object)).await? {
+        Some(mine) => mine,
+        None => store.create(secret(&object, 0)).await?,
+    };
+    loop {
+        let next = value(&mine) + 1;
+        mine.data.insert("value".to_owned(), SecretBytes::new(next.to_string().into_bytes()));
+        mine = store.update(&mine).await?;
+        println!("ok {object} {next}");
+    }
 }
 
 /// One thing done to the store.

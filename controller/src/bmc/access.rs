@@ -37,7 +37,7 @@ pub struct HostAccess {
 }
 
 /// What a BMC's certificate is checked against.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Trust {
     /// The system's certificate authorities.
     System,

@@ -1,6 +1,7 @@
 //! Makes a Redfish client of an access that was authorised.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use farrier_shared::lifecycle::fault::Failure;
 use reqwest::redirect::Policy;
@@ -21,6 +22,20 @@ pub struct RedfishConnector {
     proxy: Option<reqwest::Proxy>,
     gates: Gates,
     pace: Pace,
+    /// Making a client reads the system's certificates, so BMCs that are trusted alike share one. Credentials
+    /// belong to requests, not to clients.
+    clients: Mutex<HashMap<Kind, Client>>,
+}
+
+/// Clients kept; more kinds than that come from CAs that were replaced.
+const CLIENTS: usize = 64;
+
+/// What sets clients apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// Without TLS no certificates are needed, and a system without any must not fail for them.
+    Plain,
+    Tls(Trust),
 }
 
 /// Why a text is no proxy. Never repeats it: it may hold a password.
@@ -54,6 +69,20 @@ impl RedfishConnector {
     }
 
     fn client(&self, access: &HostAccess) -> Result<Client, BmcError> {
+        let kind = if access.base.scheme() == "http" { Kind::Plain } else { Kind::Tls(access.trust.clone()) };
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&kind) {
+            return Ok(client.clone());
+        }
+        if clients.len() >= CLIENTS {
+            clients.clear();
+        }
+        let client = self.build(access, &kind)?;
+        clients.insert(kind, client.clone());
+        Ok(client)
+    }
+
+    fn build(&self, access: &HostAccess, kind: &Kind) -> Result<Client, BmcError> {
         let unusable = |_| BmcError::Failed {
             authority: authority(&access.base),
             action: "be connected to".to_owned(),
@@ -72,12 +101,13 @@ impl RedfishConnector {
             .pool_max_idle_per_host(1)
             .dns_resolver(Arc::new(AbsoluteNames))
             .user_agent(concat!("farrier/", env!("CARGO_PKG_VERSION")));
-        let builder = match &access.trust {
-            // Without TLS no certificates are needed, and a system without any must not fail for them.
-            _ if access.base.scheme() == "http" => builder.tls_certs_only([]),
-            Trust::System => builder,
-            Trust::Only(pem) => builder.tls_certs_only(Certificate::from_pem_bundle(pem).map_err(unusable)?),
-            Trust::Nothing => builder.tls_danger_accept_invalid_certs(true),
+        let builder = match kind {
+            Kind::Plain => builder.tls_certs_only([]),
+            Kind::Tls(Trust::System) => builder,
+            Kind::Tls(Trust::Only(pem)) => {
+                builder.tls_certs_only(Certificate::from_pem_bundle(pem).map_err(unusable)?)
+            }
+            Kind::Tls(Trust::Nothing) => builder.tls_danger_accept_invalid_certs(true),
         };
         let builder = match &self.proxy {
             Some(proxy) => builder.proxy(proxy.clone()),

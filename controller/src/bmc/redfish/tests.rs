@@ -210,6 +210,18 @@ async fn connections_that_fail_have_their_class() {
     let unknown = fails_to_connect("http://no-such-bmc.invalid").await;
     assert_eq!(unknown.observation(), BmcObservation::Unreachable { class: Transient::Dns });
 
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let resetting = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            tokio::io::AsyncReadExt::read(&mut stream, &mut request).await.ok();
+            stream.set_zero_linger().unwrap();
+        }
+    });
+    let reset = fails_to_connect(&format!("http://{resetting}")).await;
+    assert_eq!(reset.observation(), BmcObservation::Unreachable { class: Transient::Reset });
+
     // Closes without an answer, then answers with what is no HTTP.
     for (answer, expected) in [(&b""[..], true), (&b"SSH-2.0-x\r\n\r\n"[..], false)] {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
