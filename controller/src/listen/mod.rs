@@ -167,3 +167,6 @@ async fn exchange<S>(
         tracing::debug!(%peer, %error, "connection ended early");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! What a peer can and cannot do to a listener.
+
+use axum::routing::get;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::*;
+
+const SHORT: Duration = Duration::from_millis(300);
+
+async fn start(
+    tls: Option<Arc<ServerConfig>>,
+    limits: Limits,
+) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new()
+        .route("/", get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.ip().to_string() }));
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(serve_tcp(listener, tls, router, limits, stop.clone()));
+    (address, stop, task)
+}
+
+async fn exchange_once(address: SocketAddr) -> String {
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    socket.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_peer_that_stays_silent_is_dropped_and_frees_its_place() {
+    let limits = Limits { head: SHORT, stall: SHORT, handshake: SHORT, connections: 1, ..Limits::CALLBACKS };
+    let (address, stop, task) = start(None, limits).await;
+    // Takes the only place, once with nothing and once with half a request.
+    for sent in [&b""[..], b"GET / HT"] {
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        silent.write_all(sent).await.unwrap();
+        assert!(exchange_once(address).await.ends_with("127.0.0.1"));
+        // Closed, with or without a last word.
+        let mut rest = Vec::new();
+        let _ = silent.read_to_end(&mut rest).await;
+    }
+    stop.cancel();
+    task.await.unwrap();
+    TcpStream::connect(address).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_tls_handshake_that_never_comes_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = crate::tls::TlsFiles::new(dir.path().to_owned());
+    let now = crate::clock::SystemClock::shared().now();
+    let identity =
+        crate::tls::ServingIdentity::open(files, crate::tls::ServingNames::default(), now).unwrap();
+    let limits = Limits { handshake: SHORT, ..Limits::CALLBACKS };
+    let (address, stop, _task) = start(Some(identity.server_config().unwrap()), limits).await;
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let closed = tokio::time::timeout(Duration::from_secs(10), silent.read(&mut [0])).await.unwrap();
+    assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
+    stop.cancel();
+}
