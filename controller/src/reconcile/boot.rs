@@ -18,7 +18,6 @@ impl Shell {
         let store = &self.ctx.store;
         let host = self.claimed(machine, &plan.host).await?;
         let bmc = self.connect(&host).await?;
-        bmc.set_boot_pxe_once(BootMode::AsConfigured).await.map_err(AskError::from)?;
         let power = bmc.power_state().await.map_err(AskError::from)?;
 
         // Whatever is booted finds its credentials: they come before the power.
@@ -36,6 +35,8 @@ impl Shell {
 
         if let Some(action) = plan.power(credentials, power) {
             tracing::info!(host = %plan.host, run = credentials.run, ?action, "booting the inspection image");
+            // Only along with a boot: set on a host that runs already, it would catch the boot after the next.
+            bmc.set_boot_pxe_once(BootMode::AsConfigured).await.map_err(AskError::from)?;
             bmc.reset(reset_kind(action)).await.map_err(AskError::from)?;
         }
         self.memory.booted(&host, machine, &credentials.run);

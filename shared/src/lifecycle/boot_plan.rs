@@ -3,11 +3,12 @@
 //! The order matters: whatever is booted finds its credentials, and only the last step may fail once the power
 //! has been touched. Each step may be repeated.
 //!
-//! 1. Set the boot source to PXE, once ([`BootPlan`] names the host).
-//! 2. Read the power state.
-//! 3. [`ensure`](super::mint::ensure) the credentials from fresh reads of host and record, passing
+//! 1. Read the power state of [`BootPlan::host`].
+//! 2. [`ensure`](super::mint::ensure) the credentials from fresh reads of host and record, passing
 //!    [`BootPlan::still_running`], and write them if told to. A conflict ends the pass; it starts anew.
-//! 4. Do what [`BootPlan::power`] says; remember the run of the credentials as booted.
+//! 3. If [`BootPlan::power`] says anything: set the boot source to PXE, once, then do it. Not otherwise: on a
+//!    host that runs already, the boot source would catch the boot of its installed system.
+//! 4. Remember the run of the credentials as booted.
 //! 5. Read the host anew; do what [`BootPlan::request`] says.
 
 use super::credentials::Credentials;
