@@ -3,7 +3,8 @@
 use farrier_shared::contract::HostKey;
 use farrier_shared::lifecycle::host_view::{self, HOST_FINALIZER};
 use farrier_shared::lifecycle::{
-    BmcObservation, ConsumerRead, CredentialsRead, HostDecision, HostEffect, HostFacts, decide_host,
+    BmcObservation, ConsumerRead, CredentialsRead, HistoryEntry, HostDecision, HostEffect, HostFacts,
+    decide_host,
 };
 use farrier_shared::resource::host::PhysicalHostStatus;
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
@@ -72,6 +73,8 @@ impl Shell {
         for note in &decision.notes {
             tracing::info!("{note}");
         }
+        let entries: Vec<_> = decision.effects.iter().filter_map(recorded).cloned().collect();
+        let writes = decision.effects.contains(&HostEffect::WriteStatus);
         for effect in &decision.effects {
             match effect {
                 HostEffect::AddFinalizer => {
@@ -87,7 +90,7 @@ impl Shell {
                 HostEffect::WriteStatus => {
                     let mut host = host.clone();
                     host.status = decision.status.clone();
-                    self.index.see(&store.update(&host).await?);
+                    self.index.see(&store.update_host(&host, entries.clone()).await?);
                     written = true;
                 }
                 HostEffect::RemoveSignal(signal) => store.remove_signal(&key, signal).await?,
@@ -107,13 +110,21 @@ impl Shell {
                         host = %key, from = entry.from, to = entry.to, event = entry.event, reason = entry.reason,
                         run = entry.run, "host"
                     );
-                    if let Err(error) = store.append_history(&key, entry).await {
+                    // A change of status took its entries along.
+                    if !writes && let Err(error) = store.append_history(&key, entry).await {
                         tracing::warn!(host = %key, %error, "the host's history is incomplete");
                     }
                 }
             }
         }
         Ok(written)
+    }
+}
+
+fn recorded(effect: &HostEffect) -> Option<&HistoryEntry> {
+    match effect {
+        HostEffect::Record(entry) => Some(entry),
+        _ => None,
     }
 }
 

@@ -8,8 +8,8 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use farrier_shared::contract::{HostKey, Name};
-use farrier_shared::lifecycle::host_view;
-use farrier_shared::resource::{HostState, PhysicalHost};
+use farrier_shared::lifecycle::{claim, host_view};
+use farrier_shared::resource::PhysicalHost;
 
 /// The index; shared by all passes.
 #[derive(Debug, Default)]
@@ -32,10 +32,7 @@ impl Index {
     /// Takes in a host as it is now.
     pub(super) fn see(&self, host: &PhysicalHost) {
         let key = host.metadata.key();
-        let free = host.status.state == HostState::Available
-            && !host_view::is_claimed(host)
-            && !host.metadata.is_paused()
-            && host.metadata.deletion_timestamp.is_none();
+        let free = claim::is_free(host);
         let mut index = self.lock();
         index.unlink(&key);
         if free {
@@ -96,7 +93,7 @@ impl Inner {
 mod tests {
     use farrier_shared::lifecycle::claim::reference_to;
     use farrier_shared::resource::host::RedfishConnection;
-    use farrier_shared::resource::{ObjectMeta, PhysicalHostSpec};
+    use farrier_shared::resource::{HostState, ObjectMeta, PhysicalHostSpec};
 
     use super::*;
 

@@ -1,37 +1,59 @@
 //! Who is to be woken when something they depend on changes.
 
 use farrier_shared::contract::{HostKey, Name};
-use farrier_shared::resource::machine::MachinePhase;
+use farrier_shared::lifecycle::claim;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
 
 use super::{Key, Next, PassError, Shell};
+use crate::store::{Scope, Term};
+
+/// Objects read at a time.
+const PAGE: usize = 64;
+/// Free hosts offered at a time; when there are more, the rest is offered soon after.
+const OFFERED: usize = 256;
 
 impl Shell {
     /// Hosts whose BMC is reached with this Secret, and machines whose user-data it is.
     pub(super) async fn who_uses(&self, secret: &HostKey) -> Result<Next, PassError> {
         let store = &self.ctx.store;
-        let uses = |host: &PhysicalHost| {
-            let connection = &host.spec.redfish_connection;
-            connection.credentials_secret_ref == secret.name
-                || connection.ca_bundle_secret_ref.as_ref() == Some(&secret.name)
-        };
-        let hosts = store.list::<PhysicalHost>(Some(&secret.namespace)).await?;
-        let machines = store.list::<Beskar7Machine>(Some(&secret.namespace)).await?;
-        let hosts = hosts.iter().filter(|h| uses(h)).map(|h| Key::Bmc(h.metadata.key()));
-        let data = |m: &&Beskar7Machine| {
-            m.spec.bootstrap.as_ref().is_some_and(|b| b.data_secret_name == secret.name)
-        };
-        let machines = machines.iter().filter(data).map(|m| Key::Machine(m.metadata.key()));
+        let uses = Term::Uses(&secret.name);
+        let scope = || Scope::Namespace { namespace: secret.namespace.clone(), after: None };
+        let hosts = store.find::<PhysicalHost>(uses, scope(), usize::MAX).await?;
+        let machines = store.find::<Beskar7Machine>(uses, scope(), usize::MAX).await?;
+        let hosts = hosts.iter().map(|h| Key::Bmc(h.metadata.key()));
+        let machines = machines.iter().map(|m| Key::Machine(m.metadata.key()));
         Ok(Next { wake: hosts.chain(machines).collect(), ..Next::default() })
     }
 
-    /// Machines of this namespace that have no host yet.
+    /// Machines of this namespace that have no host yet and may claim one of those that are free: one machine
+    /// for each host, since waking all of them for each would cost machines times hosts.
     pub(super) async fn who_waits(&self, namespace: &Name) -> Result<Next, PassError> {
-        let machines = self.ctx.store.list::<Beskar7Machine>(Some(namespace)).await?;
-        let waits = |m: &&Beskar7Machine| {
-            m.spec.provider_id.is_none() && matches!(m.status.phase, None | Some(MachinePhase::Pending))
-        };
-        let wake = machines.iter().filter(waits).map(|m| Key::Machine(m.metadata.key())).collect();
-        Ok(Next { wake, ..Next::default() })
+        let store = &self.ctx.store;
+        let mut free = Vec::new();
+        for key in self.index.free(namespace, 0, OFFERED).unwrap_or_default() {
+            free.extend(store.get::<PhysicalHost>(&key).await?);
+        }
+        let more = free.len() == OFFERED;
+        let mut next = Next::default();
+        let mut after = None;
+        while !free.is_empty() {
+            let scope = Scope::Namespace { namespace: namespace.clone(), after: after.take() };
+            let page = store.find::<Beskar7Machine>(Term::Waiting, scope, PAGE).await?;
+            for machine in &page {
+                let key = machine.metadata.key();
+                let Ok(host) = claim::choose(machine, None, &free) else { continue };
+                let host = host.metadata.key();
+                if self.index.host_of(&key).is_none() {
+                    free.retain(|h| h.metadata.key() != host);
+                    next.wake.push(Key::Machine(key));
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => after = Some(last.metadata.name.clone()),
+                _ => return Ok(next),
+            }
+        }
+        next.again = more.then_some(self.ctx.timings.soon);
+        Ok(next)
     }
 }

@@ -30,12 +30,28 @@ pub struct Document {
     pub version: String,
     /// JSON text without version; may hold secrets.
     pub body: Zeroizing<String>,
+    /// What it can be found by ([`Term`](super::Term)), sorted; empty on the way out.
+    pub terms: Vec<String>,
 }
 
 impl std::fmt::Debug for Document {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Document({} {} at {})", self.kind, self.key, self.version)
     }
+}
+
+/// Where to look for documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// In every namespace.
+    Everywhere,
+    /// In one namespace, after this name.
+    Namespace {
+        /// The namespace.
+        namespace: Name,
+        /// Only names that sort after this one.
+        after: Option<Name>,
+    },
 }
 
 /// Something changed; read it to learn what.
@@ -62,11 +78,17 @@ pub trait Backend: Send + Sync + 'static {
     fn get(&self, kind: &'static str, key: &HostKey) -> Answer<'_, Option<Document>>;
     /// Every document of a kind, sorted by key.
     fn list(&self, kind: &'static str, namespace: Option<&Name>) -> Answer<'_, Vec<Document>>;
+    /// The keys of a kind, sorted.
+    fn keys(&self, kind: &'static str) -> Answer<'_, Vec<HostKey>>;
+    /// Documents of a kind that have this term, sorted by key: at most `limit` of those that come after
+    /// `after`. Its cost follows the number found, not the number stored.
+    fn find(&self, kind: &'static str, term: String, scope: Scope, limit: usize)
+    -> Answer<'_, Vec<Document>>;
     /// Adds a document and gives its version; `AlreadyExists` when there is one.
     fn create(&self, document: Document) -> Answer<'_, String>;
     /// Replaces the document of this uid and version and gives the new version; `Conflict` when another was
-    /// found, `NotFound` when none.
-    fn swap(&self, document: Document) -> Answer<'_, String>;
+    /// found, `NotFound` when none. A host's log gets `history` along with it: both or neither.
+    fn swap(&self, document: Document, history: Vec<HistoryEntry>) -> Answer<'_, String>;
     /// Removes the document of this uid and version, a host's records with it; `Conflict` and `NotFound` as
     /// for [`swap`](Backend::swap).
     fn remove(&self, document: Document) -> Answer<'_, ()>;

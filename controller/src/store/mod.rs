@@ -6,6 +6,7 @@
 mod backend;
 mod error;
 mod sqlite;
+mod term;
 #[cfg(test)]
 mod tests;
 
@@ -16,12 +17,13 @@ use farrier_shared::contract::{HostKey, Name, Time};
 use farrier_shared::lifecycle::credentials::Credentials;
 use farrier_shared::lifecycle::history::HistoryEntry;
 use farrier_shared::lifecycle::signal::Signal;
-use farrier_shared::resource::Resource;
+use farrier_shared::resource::{PhysicalHost, Resource};
 use tokio::sync::broadcast;
 use zeroize::Zeroizing;
 
-pub use backend::{Answer, Backend, Change, Document, HISTORY_LIMIT, Versioned};
+pub use backend::{Answer, Backend, Change, Document, HISTORY_LIMIT, Scope, Versioned};
 pub use error::StoreError;
+pub use term::Term;
 
 /// The store; cheap to clone.
 #[derive(Clone)]
@@ -61,14 +63,24 @@ impl Store {
     ///
     /// One that cannot be read is left out and logged: it must not stop the work on all others.
     pub async fn list<R: Resource>(&self, namespace: Option<&Name>) -> Result<Vec<R>, StoreError> {
-        let readable = |document: &Document| match decode(document) {
-            Ok(object) => Some(object),
-            Err(error) => {
-                tracing::error!(%error, "left out of a list; delete the object, or repair it with the version that wrote it");
-                None
-            }
-        };
         Ok(self.backend.list(R::KIND, namespace).await?.iter().filter_map(readable).collect())
+    }
+
+    /// The keys of every object of the kind, sorted: what there is, at a fraction of the cost of reading it.
+    pub async fn keys<R: Resource>(&self) -> Result<Vec<HostKey>, StoreError> {
+        self.backend.keys(R::KIND).await
+    }
+
+    /// Objects of the kind that have this term, sorted by key, at most `limit` of them; unreadable ones as in
+    /// [`list`](Self::list). The cost follows what is found, however much is stored.
+    pub async fn find<R: Resource>(
+        &self,
+        term: Term<'_>,
+        scope: Scope,
+        limit: usize,
+    ) -> Result<Vec<R>, StoreError> {
+        let found = self.backend.find(R::KIND, term.to_string(), scope, limit).await?;
+        Ok(found.iter().filter_map(readable).collect())
     }
 
     /// Adds an object. Sets uid, resourceVersion and creationTimestamp; `AlreadyExists` when the name is taken.
@@ -88,6 +100,20 @@ impl Store {
     /// An object under deletion whose finalizers are all gone is removed. A write that changes nothing keeps
     /// the version and tells no watcher.
     pub async fn update<R: Resource>(&self, object: &R) -> Result<R, StoreError> {
+        self.replace(object, Vec::new()).await
+    }
+
+    /// Replaces a host as [`update`](Self::update) does and adds to its log in the same step, so that no crash
+    /// leaves a change without its entry. An update that changes nothing logs nothing.
+    pub async fn update_host(
+        &self,
+        host: &PhysicalHost,
+        history: Vec<HistoryEntry>,
+    ) -> Result<PhysicalHost, StoreError> {
+        self.replace(host, history).await
+    }
+
+    async fn replace<R: Resource>(&self, object: &R, history: Vec<HistoryEntry>) -> Result<R, StoreError> {
         let key = object.metadata().key();
         let stored = self.backend.get(R::KIND, &key).await?;
         let stored = stored.ok_or(StoreError::NotFound { kind: R::KIND, key: key.clone() })?;
@@ -108,7 +134,7 @@ impl Store {
         if last_finalizer_gone {
             self.backend.remove(document).await?;
         } else if document.body != stored.body {
-            new.metadata_mut().resource_version = self.backend.swap(document).await?;
+            new.metadata_mut().resource_version = self.backend.swap(document, history).await?;
         }
         Ok(new)
     }
@@ -128,7 +154,7 @@ impl Store {
                 object.metadata_mut().deletion_timestamp = Some(now());
                 let mut document = encode(&object)?;
                 document.version = stored.version;
-                self.backend.swap(document).await.map(drop)
+                self.backend.swap(document, Vec::new()).await.map(drop)
             };
             match done {
                 // Each conflict means that somebody else got a write through, so this ends.
@@ -207,7 +233,18 @@ fn encode<R: Resource>(object: &R) -> Result<Document, StoreError> {
         uid: object.metadata().uid.clone(),
         version: String::new(),
         body: Zeroizing::new(body),
+        terms: term::of(object),
     })
+}
+
+fn readable<R: Resource>(document: &Document) -> Option<R> {
+    match decode(document) {
+        Ok(object) => Some(object),
+        Err(error) => {
+            tracing::error!(%error, "left out of a list; delete the object, or repair it with the version that wrote it");
+            None
+        }
+    }
 }
 
 fn decode<R: Resource>(document: &Document) -> Result<R, StoreError> {

@@ -13,7 +13,7 @@ use farrier_shared::resource::{
     HostState, ObjectMeta, PhysicalHost, PhysicalHostSpec, Resource as _, Secret,
 };
 
-use super::{Change, HISTORY_LIMIT, Store, StoreError};
+use super::{Change, HISTORY_LIMIT, Scope, Store, StoreError, Term};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -372,4 +372,75 @@ async fn an_unreadable_object_is_named_without_its_text() {
     store.create(Secret::new(ObjectMeta::new(name("default"), name("good")), BTreeMap::new())).await.unwrap();
     let listed = store.list::<Secret>(None).await.unwrap();
     assert_eq!(listed.iter().map(|s| s.metadata.name.as_str()).collect::<Vec<_>>(), ["good"]);
+}
+
+async fn booting_from(store: &Store, mac: &str) -> Vec<String> {
+    let term = Term::BootsFrom(mac.parse().unwrap());
+    let found = store.find::<PhysicalHost>(term, Scope::Everywhere, 10).await.unwrap();
+    found.iter().map(|h| h.metadata.key().to_string()).collect()
+}
+
+#[tokio::test]
+async fn what_is_found_follows_every_write() {
+    let dir = tempfile::tempdir().unwrap();
+    for store in [Store::in_memory().unwrap(), Store::open(dir.path()).unwrap()] {
+        let (first, second) = ("52:54:00:00:00:01", "52:54:00:00:00:02");
+        let mut declared = host("a");
+        declared.spec.boot_mac_addresses = vec![first.parse().unwrap()];
+        let mut declared = store.create(declared).await.unwrap();
+        let mut other = host("b");
+        other.metadata.namespace = name("elsewhere");
+        let mut other = store.create(other).await.unwrap();
+        assert_eq!(booting_from(&store, first).await, ["default/a"]);
+        assert!(booting_from(&store, second).await.is_empty());
+
+        declared.spec.boot_mac_addresses = vec![second.parse().unwrap()];
+        store.update(&declared).await.unwrap();
+        other.status.inspection_report =
+            serde_json::from_str(r#"{"nics":[{"name":"eth0","macAddress":"52:54:00:00:00:02"}]}"#).unwrap();
+        store.update(&other).await.unwrap();
+        assert!(booting_from(&store, first).await.is_empty());
+        assert_eq!(booting_from(&store, second).await, ["default/a", "elsewhere/b"]);
+
+        // A write that lost leaves no trace.
+        declared.spec.boot_mac_addresses = vec![first.parse().unwrap()];
+        assert!(store.update(&declared).await.is_err());
+        assert!(booting_from(&store, first).await.is_empty());
+        store.delete::<PhysicalHost>(&key("a")).await.unwrap();
+        assert_eq!(booting_from(&store, second).await, ["elsewhere/b"]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_found_comes_in_pages() {
+    let store = Store::in_memory().unwrap();
+    for text in ["c", "a", "d", "b"] {
+        store.create(host(text)).await.unwrap();
+    }
+    let bmc = name("bmc");
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let scope = Scope::Namespace { namespace: name("default"), after: after.clone() };
+        let page = store.find::<PhysicalHost>(Term::Uses(&bmc), scope, 3).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.metadata.name.clone());
+        seen.push(page.iter().map(|h| h.metadata.name.as_str()).collect::<Vec<_>>().join(" "));
+    }
+    assert_eq!(seen, ["a b c", "d"]);
+    let keys = store.keys::<PhysicalHost>().await.unwrap();
+    assert_eq!(keys, [key("a"), key("b"), key("c"), key("d")]);
+}
+
+#[tokio::test]
+async fn a_host_and_its_history_change_together_or_not_at_all() {
+    let store = Store::in_memory().unwrap();
+    let read = store.create(host("a")).await.unwrap();
+    let mut changed = read.clone();
+    changed.status.state = HostState::Available;
+    store.update_host(&changed, vec![entry(1), entry(2)]).await.unwrap();
+    let lost = store.update_host(&changed, vec![entry(3)]).await;
+    assert!(matches!(lost, Err(StoreError::Conflict { .. })));
+    let events: Vec<_> = store.history(&key("a")).await.unwrap().into_iter().map(|e| e.event).collect();
+    assert_eq!(events, ["Event1", "Event2"]);
 }

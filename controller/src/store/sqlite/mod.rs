@@ -4,6 +4,7 @@ mod data_dir;
 mod engine;
 mod records;
 mod schema;
+mod terms;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tokio::sync::broadcast;
 use zeroize::Zeroizing;
 
-use super::{Answer, Backend, Change, Document, StoreError, Versioned};
+use super::{Answer, Backend, Change, Document, Scope, StoreError, Versioned};
 use data_dir::DataDir;
 use engine::{Engine, Written};
 
@@ -90,6 +91,28 @@ impl Backend for Sqlite {
         })
     }
 
+    fn keys(&self, kind: &'static str) -> Answer<'_, Vec<HostKey>> {
+        self.read(move |db| {
+            db.prepare_cached(
+                "SELECT namespace, name FROM documents WHERE kind = ?1 ORDER BY namespace, name",
+            )
+            .and_then(|mut query| {
+                query.query_map([kind], |row| Ok(HostKey::new(name(row, 0)?, name(row, 1)?)))?.collect()
+            })
+            .map_err(|e| StoreError::backend("list keys", e))
+        })
+    }
+
+    fn find(
+        &self,
+        kind: &'static str,
+        term: String,
+        scope: Scope,
+        limit: usize,
+    ) -> Answer<'_, Vec<Document>> {
+        self.read(move |db| terms::find(db, kind, &term, &scope, limit))
+    }
+
     fn create(&self, new: Document) -> Answer<'_, String> {
         self.write(move |db| {
             let version = next_version(db)?;
@@ -111,11 +134,12 @@ impl Backend for Sqlite {
             if added == 0 {
                 return Err(StoreError::AlreadyExists { kind: new.kind, key: new.key });
             }
+            terms::set(db, new.kind, &new.key, &new.terms)?;
             Ok((version.to_string(), Some(changed(new.kind, &new.key))))
         })
     }
 
-    fn swap(&self, new: Document) -> Answer<'_, String> {
+    fn swap(&self, new: Document, history: Vec<HistoryEntry>) -> Answer<'_, String> {
         self.write(move |db| {
             let version = next_version(db)?;
             let replaced = db
@@ -138,6 +162,8 @@ impl Backend for Sqlite {
             if replaced == 0 {
                 return Err(missed(db, new.kind, &new.key)?);
             }
+            terms::set(db, new.kind, &new.key, &new.terms)?;
+            history.iter().try_for_each(|entry| records::append_history(db, &new.key, entry))?;
             Ok((version.to_string(), Some(changed(new.kind, &new.key))))
         })
     }
@@ -162,6 +188,7 @@ impl Backend for Sqlite {
             if removed == 0 {
                 return Err(missed(db, old.kind, &old.key)?);
             }
+            terms::set(db, old.kind, &old.key, &[])?;
             if old.kind == PhysicalHost::KIND {
                 records::remove_all(db, &old.key)?;
             }
@@ -250,6 +277,7 @@ fn document(kind: &'static str, row: &Row<'_>) -> rusqlite::Result<Document> {
         uid: row.get(2)?,
         version: row.get::<_, i64>(3)?.to_string(),
         body: Zeroizing::new(row.get(4)?),
+        terms: Vec::new(),
     })
 }
 

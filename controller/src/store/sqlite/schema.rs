@@ -18,6 +18,11 @@ const STEPS: [&str; 1] = ["
         uid TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (kind, namespace, name)
     ) STRICT;
+    CREATE TABLE terms (
+        kind TEXT NOT NULL, term TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+        PRIMARY KEY (kind, term, namespace, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX terms_of_object ON terms (kind, namespace, name);
     CREATE TABLE credentials (
         namespace TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (namespace, name)
