@@ -1,6 +1,7 @@
 //! `farrier-lab`: builds the target OS, runs the end-to-end cases, gives the demonstration.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -51,7 +52,17 @@ enum Task {
     },
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     rustls::crypto::ring::default_provider().install_default().ok();
     let cli = Cli::parse();
     std::fs::create_dir_all(&cli.build_dir)?;

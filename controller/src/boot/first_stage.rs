@@ -1,6 +1,6 @@
 //! `GET /ipxe/{mac}`: the script firmware starts with, by the address it boots from.
 //!
-//! A host whose boot is due is chained to its own script. Any other waits a while, since hosts are often
+//! A host whose boot is due is sent on to its own script. Any other waits a while, since hosts are often
 //! switched on before they are claimed, and then leaves for its disk. Never an error and never a dead end:
 //! firmware that is refused here would hang at a prompt nobody looks at.
 
@@ -9,8 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{ConnectInfo, Path, Query, State};
-use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use farrier_shared::contract::{MacAddress, WebUrl, paths};
 use farrier_shared::lifecycle::boot::{BootDecision, decide_boot};
 use farrier_shared::lifecycle::credentials::CredentialsRead;
@@ -33,6 +33,9 @@ const TELLS_DOUBLE: usize = 2;
 pub(super) struct FirstStageQuery {
     platform: Option<String>,
     round: Option<u32>,
+    /// Set by our own script: the answer is the boot script itself.
+    #[serde(default)]
+    boot: Option<u8>,
 }
 
 /// Serves the script.
@@ -57,7 +60,11 @@ pub(super) async fn serve(
     match boot.due(mac, client).await {
         Ok(Due::Boot(path)) => {
             tracing::info!(%client, %mac, "first stage: boot is due");
-            ipxe(to_boot(base, &path, mac, efi))
+            let platform = if efi { "&platform=efi" } else { "" };
+            match query.boot {
+                Some(_) => sent_on(format!("{base}{path}?mac={mac}{platform}")),
+                None => ipxe(to_boot(base, mac, platform)),
+            }
         }
         Ok(Due::Wait(why)) => {
             tracing::debug!(%client, %mac, why, "first stage: nothing to boot yet");
@@ -117,12 +124,20 @@ impl Boot {
     }
 }
 
+/// Plain 302, which every iPXE knows.
+fn sent_on(url: String) -> Response {
+    (StatusCode::FOUND, [(header::LOCATION, url), (header::CACHE_CONTROL, "no-store".to_owned())])
+        .into_response()
+}
+
+/// Goes to the boot script by a redirect: firmware shows the URLs it is told to fetch on its console, which a
+/// BMC may record, but not those it is sent on to, and the boot script's holds the nonce.
+///
 /// `--replace` ends this script when the next begins, so that waiting firmware does not pile one on the other.
-fn to_boot(base: &str, path: &str, mac: MacAddress, efi: bool) -> String {
-    let platform = if efi { "&platform=efi" } else { "" };
+fn to_boot(base: &str, mac: MacAddress, platform: &str) -> String {
     format!(
         "#!ipxe\n\
-         chain --replace --autofree {base}{path}?mac={mac}{platform} || \n\
+         chain --replace --autofree {base}/ipxe/{mac}?boot=1{platform} || \n\
          echo farrier: the boot script could not be fetched, asking again in {WAIT_SECONDS} s\n\
          sleep {WAIT_SECONDS}\n\
          chain --replace --autofree {base}/ipxe/{mac}?round=1{platform} || \n\
@@ -173,7 +188,7 @@ mod tests {
     fn every_script_ends_by_leaving_firmware_free_to_go_on() {
         let mac = "52:54:00:ab:cd:ef".parse().unwrap();
         let scripts = [
-            to_boot("https://c", "/x", mac, true),
+            to_boot("https://c", mac, "&platform=efi"),
             to_wait("https://c", mac, false, 0, "no boot is due"),
             to_wait("https://c", mac, true, MAX_ROUNDS, "no boot is due"),
             to_disk("installed"),

@@ -210,15 +210,24 @@ fn forwarded_addresses_count_only_from_trusted_proxies() {
 #[tokio::test]
 async fn the_first_stage_chains_a_due_host_to_its_script_which_then_boots() {
     let rig = Rig::new().await;
+    let ours = rig.path();
     for spelt in ["52:54:00:12:34:56", "52-54-00-12-34-56"] {
         let script = rig.get(CLIENT, &format!("/ipxe/{spelt}?platform=efi")).await.text();
-        let chain = format!("https://192.0.2.1:8082{}?mac=52:54:00:12:34:56&platform=efi ||", rig.path());
-        assert!(script.contains(&chain), "{script}");
+        let chain =
+            "chain --replace --autofree https://192.0.2.1:8082/ipxe/52:54:00:12:34:56?boot=1&platform=efi ||";
+        assert!(script.contains(chain), "{script}");
+        // Firmware shows on its console what it is told to fetch.
+        assert!(!script.contains("/api/v1/boot/"), "{script}");
     }
-    assert_eq!(rig.get(CLIENT, &rig.path()).await.status, StatusCode::OK);
-    // Firmware that starts over within the window is chained again; another client is not.
-    assert!(rig.get(CLIENT, "/ipxe/52:54:00:12:34:56").await.text().contains("/api/v1/boot/"));
-    assert!(!rig.get("192.0.2.51", "/ipxe/52:54:00:12:34:56").await.text().contains("/api/v1/boot/"));
+    let next = "/ipxe/52:54:00:12:34:56?boot=1&platform=efi";
+    let sent = rig.get(CLIENT, next).await;
+    assert_eq!(sent.status, StatusCode::FOUND);
+    let expected = format!("https://192.0.2.1:8082{ours}?mac=52:54:00:12:34:56&platform=efi");
+    assert_eq!(sent.headers["location"], expected);
+    assert_eq!(rig.get(CLIENT, &ours).await.status, StatusCode::OK);
+    // Firmware that starts over within the window is sent there again; another client is not.
+    assert_eq!(rig.get(CLIENT, next).await.status, StatusCode::FOUND);
+    assert_eq!(rig.get("192.0.2.51", next).await.status, StatusCode::OK);
 }
 
 #[tokio::test]
@@ -256,7 +265,7 @@ async fn a_host_without_declared_addresses_is_known_by_those_it_reported() {
             host.status.inspection_report = Some(report);
         })
         .await;
-    assert!(rig.get(CLIENT, "/ipxe/aa:bb:cc:00:00:01").await.text().contains("/api/v1/boot/"));
+    assert_eq!(rig.get(CLIENT, "/ipxe/aa:bb:cc:00:00:01?boot=1").await.status, StatusCode::FOUND);
 }
 
 #[tokio::test]

@@ -115,13 +115,32 @@ fn typed<R: Resource>(
     validate: fn(&R) -> Result<(), farrier_shared::resource::validate::ValidationError>,
 ) -> Result<Typed, Failure> {
     let secret = R::KIND == Secret::KIND;
-    let object: R = serde_saphyr::from_str(document).map_err(|e| invalid(file, first_line, &e, secret))?;
+    let object: R = serde_saphyr::from_str(document)
+        .map_err(|e| named(invalid(file, first_line, &e, secret), field_at_fault::<R>(document)))?;
     validate(&object)
         .map_err(|e| Failure::invalid(format!("{file}:{first_line}: {}", e.field), e.problem, HINT))?;
     let place = (object.metadata().namespace.clone(), object.metadata().name.clone());
     // The document itself is sent, not the object: stringData is write-only and would be lost.
     let body = serde_saphyr::from_str(document).map_err(|e| invalid(file, first_line, &e, secret))?;
     Ok((body, place))
+}
+
+/// Path of the field that does not fit the kind, such as `spec.redfishConnection.address`. The YAML reader
+/// knows the line of an error, not its field.
+fn field_at_fault<R: Resource>(document: &str) -> Option<String> {
+    let value: serde_json::Value = serde_saphyr::from_str(document).ok()?;
+    let error = serde_path_to_error::deserialize::<_, R>(value).err()?;
+    Some(error.path().to_string()).filter(|path| path != ".")
+}
+
+/// The failure with the field in its place.
+fn named(failure: Failure, field: Option<String>) -> Failure {
+    match (failure, field) {
+        (Failure::Invalid { place, problem, hint }, Some(field)) => {
+            Failure::Invalid { place: format!("{place}: {field}"), problem, hint }
+        }
+        (failure, _) => failure,
+    }
 }
 
 /// A YAML error at its line in the file. The text of a Secret's error may quote the value, so it is withheld.

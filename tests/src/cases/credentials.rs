@@ -14,6 +14,7 @@ use super::Given;
 use super::run::{self, Order, UserData};
 use crate::lab::{
     BOOT_PORT, CALLBACK_PORT, CONTROLLER, Controller, Lab, ServeOptions, Server, ServerPlan, age, credentials,
+    until,
 };
 use crate::secrets::{self, Secret};
 
@@ -74,7 +75,7 @@ async fn nonces(
     let path = |host: &str, nonce: &str| {
         format!("http://{CONTROLLER}:{BOOT_PORT}/api/v1/boot/default/{host}/{nonce}?platform=efi")
     };
-    let before = objects(controller).await?;
+    let before = settled(controller).await?;
     let mut refusals = Vec::new();
     for (what, url) in [
         ("an unknown host", path("nobody", mine.nonce.expose())),
@@ -87,16 +88,16 @@ async fn nonces(
     ] {
         refusals.push((what, get(lab.client_address()?, &url).await?));
     }
-    ensure!(objects(controller).await? == before, "a refused nonce changed something");
+    unchanged(controller, &before, "a refused nonce").await?;
 
     let url = path("mine", mine.nonce.expose());
     let firmware = lab.client_address()?;
     let first = get(firmware, &url).await?;
     ensure!(first.status == 200 && first.body.contains(mine.token.expose()), "the boot script is {first:?}");
-    let consumed = objects(controller).await?;
+    let consumed = settled(controller).await?;
     ensure!(get(firmware, &url).await? == first, "the same firmware gets another script");
     refusals.push(("a used nonce from elsewhere", get(lab.client_address()?, &url).await?));
-    ensure!(objects(controller).await? == consumed, "a used nonce changed something");
+    unchanged(controller, &consumed, "a used nonce").await?;
     alike(&refusals, 404)
 }
 
@@ -128,7 +129,7 @@ async fn tokens(
         (Method::POST, "provision-failed"),
         (Method::POST, "events"),
     ];
-    let before = objects(controller).await?;
+    let before = settled(controller).await?;
     let mut refusals = Vec::new();
     for (method, call) in &calls {
         for (what, host, bearer) in &bearers {
@@ -145,7 +146,7 @@ async fn tokens(
     }
     alike(&refusals, 401)?;
     ensure!(refusals[0].1.body == r#"{"error":"unauthorized"}"#, "the refusal is {:?}", refusals[0].1);
-    ensure!(objects(controller).await? == before, "a refused token changed something");
+    unchanged(controller, &before, "a refused token").await?;
 
     // The same questions with the right token are answered: it was the token that was refused.
     let url = format!("https://{CONTROLLER}:{CALLBACK_PORT}/api/v1/bootstrap/default/mine");
@@ -160,6 +161,28 @@ fn alike(refusals: &[(&str, Answer)], status: u16) -> Result<()> {
     for (what, answer) in refusals {
         ensure!(answer == first, "{what} is answered {answer:?}, others {first:?}");
     }
+    Ok(())
+}
+
+/// The objects once nothing the controller does by itself changes them any more.
+async fn settled(controller: &Controller) -> Result<Vec<Value>> {
+    let mut last = Vec::new();
+    let still = async || {
+        let now = objects(controller).await?;
+        let same = now == last;
+        last.clone_from(&now);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok((same, now))
+    };
+    let (_, objects) = until(Duration::from_secs(60), "the controller to settle", still, |(same, _)| *same).await?;
+    Ok(objects)
+}
+
+/// Checks that the objects are as they were.
+async fn unchanged(controller: &Controller, before: &[Value], by: &str) -> Result<()> {
+    let now = objects(controller).await?;
+    let changed = before.iter().zip(&now).find(|(before, now)| before != now);
+    ensure!(changed.is_none() && before.len() == now.len(), "{by} changed something: {changed:#?}");
     Ok(())
 }
 

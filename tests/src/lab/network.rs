@@ -29,7 +29,7 @@ impl Network {
         ip(&format!("link add {BRIDGE} type bridge forward_delay 0 stp_state 0"))?;
         ip(&format!("address add {CONTROLLER}/24 dev {BRIDGE}"))?;
         ip(&format!("link set {BRIDGE} up"))?;
-        ip(&format!("link add {BMC_LINK} type dummy"))?;
+        ip(&format!("link add {BMC_LINK} type bridge"))?;
         ip(&format!("link set {BMC_LINK} up"))?;
         Ok(Self { taps: 0, bmcs: 0, clients: 0 })
     }
