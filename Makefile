@@ -66,7 +66,8 @@ check: deps ## Format, lints, documentation, licences
 .PHONY: unit
 unit: deps ## Unit and integration tests
 	@echo "== unit: unit and integration tests"
-	@$(RUN) test --locked --workspace
+	@emulator=$$(tests/setup/sushy.sh $(BUILD)/sushy) && \
+		FARRIER_SUSHY_EMULATOR="$$emulator" $(RUN) test --locked --workspace
 
 .PHONY: e2e
 e2e: image target-os ## End-to-end runs in virtual machines

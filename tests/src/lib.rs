@@ -5,6 +5,7 @@ pub mod cases;
 pub mod certificate;
 pub mod demo;
 pub mod disk_check;
+pub mod fleet;
 pub mod lab;
 pub mod runner;
 pub mod partitions;
