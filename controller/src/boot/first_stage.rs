@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -42,7 +42,7 @@ pub(super) struct FirstStageQuery {
 pub(super) async fn serve(
     State((boot, reached_at)): State<(Boot, WebUrl)>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Path(mac): Path<String>,
+    path: Result<Path<String>, PathRejection>,
     query: Result<Query<FirstStageQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
@@ -53,7 +53,7 @@ pub(super) async fn serve(
     let query = query.map(|Query(query)| query).unwrap_or_default();
     let efi = FirmwareQuery { mac: None, platform: query.platform.clone() }.is_efi();
     let base = reached_at.as_str().trim_end_matches('/');
-    let Some(mac) = parse_mac(&mac) else {
+    let Some(mac) = path.ok().and_then(|Path(text)| parse_mac(&text)) else {
         tracing::info!(%client, "first stage: not a MAC address");
         return ipxe(to_disk("this is not a MAC address, expected /ipxe/aa:bb:cc:dd:ee:ff"));
     };

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -52,7 +52,7 @@ pub(super) fn too_many() -> Response {
 pub(super) async fn serve(
     State(boot): State<Boot>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Path((namespace, name, nonce)): Path<(String, String, String)>,
+    path: Result<Path<(String, String, String)>, PathRejection>,
     query: Result<Query<FirmwareQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
@@ -62,6 +62,7 @@ pub(super) async fn serve(
         return too_many();
     }
     let query = query.map(|Query(query)| query).unwrap_or_default();
+    let Ok(Path((namespace, name, nonce))) = path else { return not_found() };
     let (Ok(namespace), Ok(name)) = (namespace.parse(), name.parse()) else { return not_found() };
     let host = HostKey::new(namespace, name);
     match boot.script(&host, &nonce, client, &query).await {

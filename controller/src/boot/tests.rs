@@ -119,6 +119,7 @@ async fn every_refusal_is_the_same_bytes_and_consumes_nothing() {
         format!("/api/v1/boot/other/h1/{nonce}"),
         format!("/api/v1/boot/LAB/h1/{nonce}"),
         format!("/api/v1/boot/lab/%2e%2e/{nonce}"),
+        format!("/api/v1/boot/lab/%ff/{nonce}"),
     ];
     for path in paths {
         assert!(not_found(&rig.get(CLIENT, &path).await), "{path}");
@@ -240,8 +241,10 @@ async fn nobody_is_stranded_at_the_first_stage() {
     let script = rig.get(CLIENT, "/ipxe/52:54:00:00:00:00?round=3").await;
     assert!(script.status == StatusCode::OK && waits(&script.text()), "unknown: {script:?}");
     assert!(leaves(&rig.get(CLIENT, "/ipxe/52:54:00:00:00:00?round=30").await.text()));
-    let odd = rig.get(CLIENT, "/ipxe/nonsense?round=x").await;
-    assert!(odd.status == StatusCode::OK && leaves(&odd.text()), "{odd:?}");
+    for odd in ["/ipxe/nonsense?round=x", "/ipxe/%ff"] {
+        let odd = rig.get(CLIENT, odd).await;
+        assert!(odd.status == StatusCode::OK && leaves(&odd.text()), "{odd:?}");
+    }
 
     rig.fixture.change_host(|host| host.status.state = HostState::Ready).await;
     assert!(leaves(&rig.get(CLIENT, "/ipxe/52:54:00:12:34:56").await.text()), "installed");

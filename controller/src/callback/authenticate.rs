@@ -1,7 +1,11 @@
 //! Who may call: the bearer of the current token of the host named in the path.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 
+use axum::extract::FromRequestParts;
+use axum::extract::rejection::PathRejection;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use farrier_shared::contract::HostKey;
 use farrier_shared::lifecycle::credentials::{self, Credentials, CredentialsRead, Refused};
@@ -33,16 +37,28 @@ pub(super) enum Denied {
     Store(#[from] crate::store::StoreError),
 }
 
-/// The host a path names.
-pub(super) fn host_key((namespace, name): &(String, String)) -> Option<HostKey> {
-    Some(HostKey::new(namespace.parse().ok()?, name.parse().ok()?))
+/// The host a path names, if any: what cannot be a host's name is refused like a host that is not there, and not
+/// with an answer of its own.
+#[derive(Clone, Debug)]
+pub(super) struct HostPath(Option<HostKey>);
+
+impl<S: Send + Sync> FromRequestParts<S> for HostPath {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let path: Result<axum::extract::Path<(String, String)>, PathRejection> =
+            axum::extract::Path::from_request_parts(parts, state).await;
+        let key =
+            path.ok().and_then(|path| Some(HostKey::new(path.0.0.parse().ok()?, path.0.1.parse().ok()?)));
+        Ok(Self(key))
+    }
 }
 
 impl Callbacks {
     /// Lets a call in, or logs why not.
     pub(super) async fn authenticate(
         &self,
-        path: &(String, String),
+        path: &HostPath,
         headers: &HeaderMap,
         remote: SocketAddr,
     ) -> Option<Caller> {
@@ -50,7 +66,7 @@ impl Callbacks {
             Ok(caller) => Some(caller),
             Err(reason) => {
                 // The path is foreign text: only what parses as a host is repeated.
-                match host_key(path) {
+                match &path.0 {
                     Some(host) => tracing::info!(%host, %remote, %reason, "callback refused"),
                     None => tracing::info!(%remote, %reason, "callback refused"),
                 }
@@ -59,26 +75,24 @@ impl Callbacks {
         }
     }
 
-    async fn check(&self, path: &(String, String), headers: &HeaderMap) -> Result<Caller, Denied> {
-        let key = host_key(path).ok_or(Denied::Path)?;
+    async fn check(&self, path: &HostPath, headers: &HeaderMap) -> Result<Caller, Denied> {
+        let key = path.0.as_ref().ok_or(Denied::Path)?;
         let header =
             headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).ok_or(Denied::NoBearer)?;
         let presented = credentials::bearer(header).ok_or(Denied::NoBearer)?;
-        let host: PhysicalHost = self.store.get(&key).await?.ok_or(Denied::NoHost)?;
-        let read = self.store.credentials(&key).await?;
-        let read = read.as_ref().map_or(CredentialsRead::Absent, |v| CredentialsRead::Present(&v.value));
-        let credentials = read.verify_bearer(&host, presented, self.clock.now())?.clone();
-        Ok(Caller { host, credentials })
+        self.bearer_of(key, presented).await
     }
 
     /// Reads host and credentials anew just before acting on them: a token replaced meanwhile must not sign.
     pub(super) async fn verify_again(&self, caller: &Caller) -> Result<Caller, Denied> {
-        let key = caller.host.metadata.key();
-        let host: PhysicalHost = self.store.get(&key).await?.ok_or(Denied::NoHost)?;
-        let read = self.store.credentials(&key).await?;
+        self.bearer_of(&caller.host.metadata.key(), caller.credentials.token.expose()).await
+    }
+
+    async fn bearer_of(&self, key: &HostKey, presented: &str) -> Result<Caller, Denied> {
+        let host: PhysicalHost = self.store.get(key).await?.ok_or(Denied::NoHost)?;
+        let read = self.store.credentials(key).await?;
         let read = read.as_ref().map_or(CredentialsRead::Absent, |v| CredentialsRead::Present(&v.value));
-        let token = caller.credentials.token.expose();
-        let credentials = read.verify_bearer(&host, token, self.clock.now())?.clone();
+        let credentials = read.verify_bearer(&host, presented, self.clock.now())?.clone();
         Ok(Caller { host, credentials })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use farrier_shared::contract::HostKey;
@@ -11,7 +11,7 @@ use farrier_shared::lifecycle::host_view;
 use farrier_shared::resource::secret::{SecretBytes, USER_DATA_KEY};
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Secret};
 
-use super::authenticate::Denied;
+use super::authenticate::{Denied, HostPath};
 use super::{Callbacks, internal_error, not_found, unauthorized};
 
 /// Which step found nothing; all are answered alike.
@@ -37,7 +37,7 @@ enum Unresolved {
 pub(super) async fn serve(
     State(callbacks): State<Callbacks>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
-    Path(path): Path<(String, String)>,
+    path: HostPath,
     headers: HeaderMap,
 ) -> Response {
     let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };

@@ -3,14 +3,15 @@
 use std::net::SocketAddr;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use farrier_shared::contract::callback::{Event, MAX_SMALL_BODY};
 use farrier_shared::lifecycle::Credentials;
 
+use super::authenticate::HostPath;
 use super::record::read_at_most;
-use super::{Callbacks, accepted, invalid_json, too_large, unauthorized};
+use super::{Callbacks, accepted, invalid_json, unauthorized};
 use crate::progress::ProgressEntry;
 
 /// Longest text of an event kept, in characters.
@@ -20,12 +21,15 @@ const MAX_TEXT: usize = 256;
 pub(super) async fn take(
     State(callbacks): State<Callbacks>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
-    Path(path): Path<(String, String)>,
+    path: HostPath,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
-    let Ok(body) = read_at_most(body, MAX_SMALL_BODY).await else { return too_large() };
+    let body = match read_at_most(body, MAX_SMALL_BODY).await {
+        Ok(body) => body,
+        Err(cut) => return cut.answer(),
+    };
     let Ok(event) = serde_json::from_slice::<Event>(&body) else { return invalid_json() };
     let host = caller.host.metadata.key();
     if let Some(event) = of_this_run(event, &caller.credentials) {

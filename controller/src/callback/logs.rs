@@ -3,16 +3,17 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-use std::path::{Path as FsPath, PathBuf};
+use std::path::{Path, PathBuf};
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use farrier_shared::contract::HostKey;
 
+use super::authenticate::HostPath;
 use super::record::read_at_most;
-use super::{Callbacks, MAX_LOGS_BODY, accepted, internal_error, too_large, unauthorized};
+use super::{Callbacks, MAX_LOGS_BODY, accepted, internal_error, unauthorized};
 
 /// Bundles kept of each host: the newest as `<host>.log`, older ones as `<host>.log.1` and so on.
 const KEPT: u32 = 4;
@@ -21,12 +22,15 @@ const KEPT: u32 = 4;
 pub(super) async fn take(
     State(callbacks): State<Callbacks>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
-    Path(path): Path<(String, String)>,
+    path: HostPath,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
-    let Ok(body) = read_at_most(body, MAX_LOGS_BODY).await else { return too_large() };
+    let body = match read_at_most(body, MAX_LOGS_BODY).await {
+        Ok(body) => body,
+        Err(cut) => return cut.answer(),
+    };
     let host = caller.host.metadata.key();
     let file = newest(&callbacks.logs_dir, &host);
     let written = tokio::task::spawn_blocking(move || keep(&file, &body)).await;
@@ -43,11 +47,11 @@ pub(super) async fn take(
 }
 
 /// Where a host's newest bundle is. Names hold no slash and are never `..`, so this stays below `dir`.
-pub(crate) fn newest(dir: &FsPath, host: &HostKey) -> PathBuf {
+pub(crate) fn newest(dir: &Path, host: &HostKey) -> PathBuf {
     dir.join(host.namespace.as_str()).join(format!("{}.log", host.name))
 }
 
-fn keep(file: &FsPath, body: &[u8]) -> std::io::Result<()> {
+fn keep(file: &Path, body: &[u8]) -> std::io::Result<()> {
     let dir = file.parent().ok_or_else(|| std::io::Error::other("no folder to write to"))?;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let mut fresh =
@@ -65,5 +69,6 @@ fn keep(file: &FsPath, body: &[u8]) -> std::io::Result<()> {
         }
     }
     fresh.persist(file)?;
-    Ok(())
+    // The new name is durable only with its folder.
+    std::fs::File::open(dir)?.sync_all()
 }

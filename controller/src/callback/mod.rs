@@ -95,6 +95,11 @@ pub(crate) fn too_large() -> Response {
     text(StatusCode::PAYLOAD_TOO_LARGE, "request body too large")
 }
 
+/// Body that does not come.
+pub(crate) fn too_slow() -> Response {
+    text(StatusCode::REQUEST_TIMEOUT, "request body too slow")
+}
+
 /// Body that is not what it should be.
 pub(crate) fn invalid_json() -> Response {
     text(StatusCode::BAD_REQUEST, "Invalid JSON")

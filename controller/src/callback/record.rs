@@ -1,9 +1,10 @@
 //! Reports that move a host: each becomes one signal, bound to the run and durable before the answer.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use farrier_shared::contract::binding::{Binding, Bound};
@@ -17,26 +18,26 @@ use farrier_shared::resource::PhysicalHost;
 use http_body_util::{BodyExt as _, Limited};
 use sha2::{Digest as _, Sha256};
 
-use super::authenticate::{Caller, Denied};
-use super::{Callbacks, accepted, internal_error, invalid_json, too_large, unauthorized};
+use super::authenticate::{Caller, Denied, HostPath};
+use super::{Callbacks, accepted, internal_error, invalid_json, too_large, too_slow, unauthorized};
 
-type HostPath = Path<(String, String)>;
+/// The longest a body may take, however it trickles in: the contract's read timeout.
+const BODY_TIME: Duration = Duration::from_secs(15);
 
 /// `POST /inspection`: the report is kept with its signal until the reconciler takes it.
 pub(super) async fn inspection(
     State(callbacks): State<Callbacks>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
-    Path(path): HostPath,
+    path: HostPath,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
     let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
-    let Ok(body) = read_at_most(body, MAX_INSPECTION_BODY).await else { return too_large() };
-    // Without this an array would do: its elements would be taken for the fields in order.
-    if !body.trim_ascii_start().starts_with(b"{") {
-        return invalid_json();
-    }
-    let Ok(mut report) = serde_json::from_slice::<InspectionReport>(&body) else { return invalid_json() };
+    let body = match read_at_most(body, MAX_INSPECTION_BODY).await {
+        Ok(body) => body,
+        Err(cut) => return cut.answer(),
+    };
+    let Ok(mut report) = InspectionReport::from_json(&body) else { return invalid_json() };
     report.timestamp = Some(callbacks.clock.now());
     let Ok(report) = serde_json::to_string(&report) else { return internal_error() };
     let value = format!("{}-inspection-result", caller.host.metadata.name);
@@ -47,7 +48,7 @@ pub(super) async fn inspection(
 pub(super) async fn provisioned(
     State(callbacks): State<Callbacks>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
-    Path(path): HostPath,
+    path: HostPath,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
@@ -62,7 +63,7 @@ pub(super) async fn provisioned(
 pub(super) async fn provision_failed(
     State(callbacks): State<Callbacks>,
     ConnectInfo(remote): ConnectInfo<SocketAddr>,
-    Path(path): HostPath,
+    path: HostPath,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
@@ -73,9 +74,31 @@ pub(super) async fn provision_failed(
     callbacks.settle(caller, SignalKey::ProvisionFailed, rules::provision_failed, value, None).await
 }
 
-/// The whole body, or an error when it is longer than `limit` or breaks off.
-pub(super) async fn read_at_most(body: Body, limit: usize) -> Result<Bytes, ()> {
-    Limited::new(body, limit).collect().await.map(http_body_util::Collected::to_bytes).map_err(drop)
+/// Why a body was not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// It is longer than allowed, or broke off.
+    TooLong,
+    /// It did not come within [`BODY_TIME`].
+    TooSlow,
+}
+
+impl Cut {
+    pub(super) fn answer(self) -> Response {
+        match self {
+            Self::TooLong => too_large(),
+            Self::TooSlow => too_slow(),
+        }
+    }
+}
+
+/// The whole body, at most `limit` bytes of it.
+pub(super) async fn read_at_most(body: Body, limit: usize) -> Result<Bytes, Cut> {
+    match tokio::time::timeout(BODY_TIME, Limited::new(body, limit).collect()).await {
+        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Err(_)) => Err(Cut::TooLong),
+        Err(_) => Err(Cut::TooSlow),
+    }
 }
 
 impl Callbacks {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -36,7 +37,12 @@ pub fn router(dir: PathBuf) -> Router {
         .with_state(Arc::new(dir))
 }
 
-async fn serve(State(dir): State<Arc<PathBuf>>, Path(path): Path<String>, headers: HeaderMap) -> Response {
+async fn serve(
+    State(dir): State<Arc<PathBuf>>,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Response {
+    let Ok(Path(path)) = path else { return not_found() };
     let opened = tokio::task::spawn_blocking(move || open::beneath(&dir, &path)).await;
     match opened {
         Ok(Ok(file)) => answer(file, &headers).await.unwrap_or_else(|error| {

@@ -95,6 +95,7 @@ async fn nothing_outside_the_folder_is_served() {
         "/images/fifo",
         "/images/none",
         "/images/real%00",
+        "/images/%ff",
     ];
     for path in refused {
         let (status, _, body) = ask(&dir, "GET", path, &[]).await;

@@ -30,7 +30,8 @@ pub struct Limits {
     pub handshake: Duration,
     /// Longest wait for the head of a request, the idle time before it included.
     pub head: Duration,
-    /// Longest a read or a write may stand still.
+    /// Longest a write may stand still. Reading is limited elsewhere: a head by `head`, a body by its handler. A
+    /// limit on reads here would also cut every answer that takes longer, since a peer that only reads is silent.
     pub stall: Duration,
     /// Connections served at a time; further ones wait in the kernel's backlog.
     pub connections: usize,
@@ -152,7 +153,6 @@ async fn exchange<S>(
 {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(limits.stall));
-    stream.set_read_timeout(Some(limits.stall.max(limits.head)));
     let service = tower::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         let mut router = router.clone();

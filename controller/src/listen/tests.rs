@@ -12,10 +12,18 @@ async fn start(
     tls: Option<Arc<ServerConfig>>,
     limits: Limits,
 ) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
     let router = Router::new()
         .route("/", get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.ip().to_string() }));
+    serve_on(tls, limits, router).await
+}
+
+async fn serve_on(
+    tls: Option<Arc<ServerConfig>>,
+    limits: Limits,
+    router: Router,
+) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let task = tokio::spawn(serve_tcp(listener, tls, router, limits, stop.clone()));
     (address, stop, task)
@@ -59,5 +67,28 @@ async fn a_tls_handshake_that_never_comes_is_given_up() {
     let mut silent = TcpStream::connect(address).await.unwrap();
     let closed = tokio::time::timeout(Duration::from_secs(10), silent.read(&mut [0])).await.unwrap();
     assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
+    stop.cancel();
+}
+
+/// An answer that takes longer than any single wait may, one line at a time.
+fn slow_lines() -> axum::body::Body {
+    let lines = futures_util::stream::unfold(0, |sent| async move {
+        if sent == 8 {
+            return None;
+        }
+        tokio::time::sleep(SHORT / 3).await;
+        Some((Ok::<_, std::convert::Infallible>(axum::body::Bytes::from_static(b"line\n")), sent + 1))
+    });
+    axum::body::Body::from_stream(lines)
+}
+
+#[tokio::test]
+async fn a_long_answer_is_not_cut_because_its_reader_only_reads() {
+    let limits = Limits { head: SHORT, stall: SHORT, ..Limits::CALLBACKS };
+    let router = Router::new().route("/", get(|| async { slow_lines() }));
+    let (address, stop, _task) = serve_on(None, limits, router).await;
+    let answer = exchange_once(address).await;
+    assert_eq!(answer.matches("line").count(), 8, "{answer}");
+    assert!(answer.ends_with("0\r\n\r\n"), "{answer}");
     stop.cancel();
 }

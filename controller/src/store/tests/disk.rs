@@ -1,0 +1,80 @@
+//! What is on disk: durable, private, of one version.
+
+use super::*;
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let mut created = store.create(host("a")).await.unwrap();
+    created.status.state = HostState::Available;
+    let updated = store.update(&created).await.unwrap();
+    store.put_signal(&key("a"), &signal("inspect")).await.unwrap();
+    let written = store.put_credentials(&key("a"), &credentials("run"), None).await.unwrap();
+    store.append_history(&key("a"), &entry(1)).await.unwrap();
+    drop(store);
+
+    let store = Store::open(dir.path()).unwrap();
+    let read: PhysicalHost = store.get(&key("a")).await.unwrap().unwrap();
+    assert_eq!(read.metadata, updated.metadata);
+    assert_eq!(read.status.state, HostState::Available);
+    assert_eq!(store.signals(&key("a")).await.unwrap(), [signal("inspect")]);
+    assert_eq!(store.credentials(&key("a")).await.unwrap(), Some(written));
+    assert_eq!(store.history(&key("a")).await.unwrap(), [entry(1)]);
+}
+
+#[tokio::test]
+async fn one_data_directory_serves_one_controller() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let refused = Store::open(dir.path()).unwrap_err();
+    assert!(matches!(refused, StoreError::InUse { .. }));
+    assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
+    drop(store);
+    Store::open(dir.path()).unwrap();
+}
+
+#[tokio::test]
+async fn directory_and_files_are_private() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("data");
+    let store = Store::open(&dir).unwrap();
+    store.create(host("a")).await.unwrap();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    let files: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 3, "{files:?}");
+    for file in files {
+        assert_eq!(mode(&file), 0o600, "{file:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_with_both_versions() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(Store::open(dir.path()).unwrap());
+    let db = rusqlite::Connection::open(dir.path().join("farrier.db")).unwrap();
+    db.execute("UPDATE meta SET value = 99 WHERE key = 'schema_version'", []).unwrap();
+    drop(db);
+    let refused = Store::open(dir.path()).unwrap_err();
+    assert!(matches!(refused, StoreError::NewerSchema { found: 99, known: 1, .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn an_unreadable_object_is_named_without_its_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let data = BTreeMap::from([("password".to_owned(), SecretBytes::new(b"x".to_vec()))]);
+    store.create(Secret::new(ObjectMeta::new(name("default"), name("bmc")), data)).await.unwrap();
+    drop(store);
+    let db = rusqlite::Connection::open(dir.path().join("farrier.db")).unwrap();
+    db.execute("UPDATE documents SET body = '{\"apiVersion\":7,\"x\":\"hunter2\"}'", []).unwrap();
+    drop(db);
+    let store = Store::open(dir.path()).unwrap();
+    let error = store.get::<Secret>(&key("bmc")).await.unwrap_err().to_string();
+    assert!(error.contains("Secret default/bmc") && !error.contains("hunter2"), "{error}");
+    // Nor does it hide the others.
+    store.create(Secret::new(ObjectMeta::new(name("default"), name("good")), BTreeMap::new())).await.unwrap();
+    let listed = store.list::<Secret>(None).await.unwrap();
+    assert_eq!(listed.iter().map(|s| s.metadata.name.as_str()).collect::<Vec<_>>(), ["good"]);
+}
