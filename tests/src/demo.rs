@@ -51,7 +51,11 @@ pub async fn give(given: &Given) -> Result<()> {
     for fact in greeting.split_whitespace() {
         println!("    {fact}");
     }
-    println!("\n  {} s from an empty room to a running system. Logs: {}", started.elapsed().as_secs(), given.dir.display());
+    println!(
+        "\n  {} s from an empty room to a running system. Logs: {}",
+        started.elapsed().as_secs(),
+        given.dir.display()
+    );
     Ok(())
 }
 
@@ -92,12 +96,7 @@ async fn order(given: &Given, controller: &Controller) -> Result<()> {
 async fn farrier(controller: &Controller, args: &[&str]) -> Result<()> {
     println!("\n$ farrier {}", args.join(" "));
     std::io::stdout().flush()?;
-    let status = controller
-        .command(args)
-        .stdin(Stdio::null())
-        .status()
-        .await
-        .context("run farrier")?;
+    let status = controller.command(args).stdin(Stdio::null()).status().await.context("run farrier")?;
     ensure!(status.success(), "farrier {} ended with {status}", args[0]);
     Ok(())
 }

@@ -53,8 +53,8 @@ pub fn part(parts: &[Found], name: &str) -> Result<Found> {
 pub fn boots_nothing(disk: &Path) -> Result<()> {
     let file = File::open(disk)?;
     let len = file.metadata()?.len();
-    let sector = |at: u64| -> Result<[u8; SECTOR as usize]> {
-        let mut bytes = [0; SECTOR as usize];
+    let sector = |at: u64| -> Result<[u8; 512]> {
+        let mut bytes = [0; 512];
         file.read_exact_at(&mut bytes, at).context("read the disk")?;
         Ok(bytes)
     };

@@ -95,7 +95,11 @@ fn run() -> Result<()> {
             target_os(&build)?;
             let mut command = sandboxed(["--build-dir".as_ref(), build.as_os_str()])?;
             let status = command.arg("--inspection").arg(&inspection).arg("demo-inside").status()?;
-            anyhow::ensure!(status.success(), "the demonstration failed; its logs are in {}/demo", build.display());
+            anyhow::ensure!(
+                status.success(),
+                "the demonstration failed; its logs are in {}/demo",
+                build.display()
+            );
             Ok(())
         }
         Task::DemoInside => {

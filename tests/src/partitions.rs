@@ -84,7 +84,9 @@ pub fn ext4(image: &Path, size: u64, label: &str, tree: Option<&Path>) -> Result
     let mut command = Command::new("mke2fs");
     command.env("E2FSPROGS_FAKE_TIME", "1").env("SOURCE_DATE_EPOCH", "1");
     command.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0", "-U", FS_UUID, "-L", label]);
-    command.arg("-E").arg(format!("hash_seed={FS_UUID},root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0"));
+    command
+        .arg("-E")
+        .arg(format!("hash_seed={FS_UUID},root_owner=0:0,lazy_itable_init=0,lazy_journal_init=0"));
     if let Some(tree) = tree {
         command.arg("-d").arg(tree);
     }

@@ -36,7 +36,10 @@ pub fn run(cases: &[&'static Case], jobs: usize, places: &Places) -> Result<()> 
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
-                while let Some(case) = lock(&queue).pop_front() {
+                loop {
+                    // Taken in a statement of its own, so that the lock is not held while the case runs.
+                    let next = lock(&queue).pop_front();
+                    let Some(case) = next else { return };
                     if !one(case, places) {
                         lock(&failed).push(case.name);
                     }

@@ -12,7 +12,9 @@ use anyhow::{Context as _, Result};
 /// When the kernel has no random numbers.
 pub fn random(label: &str) -> Result<String> {
     let mut bytes = [0; 16];
-    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).context("read random numbers")?;
+    File::open("/dev/urandom")
+        .and_then(|mut file| file.read_exact(&mut bytes))
+        .context("read random numbers")?;
     Ok(format!("{label}-{}", hex::encode(bytes)))
 }
 
@@ -38,7 +40,10 @@ impl std::fmt::Debug for Secret {
 pub fn leaks(dir: &Path, secrets: &[Secret]) -> Result<Vec<String>> {
     let logs = logs(dir)?;
     anyhow::ensure!(!logs.is_empty(), "no logs below {}", dir.display());
-    anyhow::ensure!(secrets.iter().all(|secret| secret.text.len() >= 8), "a secret is too short to search for");
+    anyhow::ensure!(
+        secrets.iter().all(|secret| secret.text.len() >= 8),
+        "a secret is too short to search for"
+    );
     let mut found = Vec::new();
     for log in logs {
         let bytes = fs::read(&log).with_context(|| format!("read {}", log.display()))?;

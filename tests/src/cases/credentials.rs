@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::Given;
 use super::run::{self, Order, UserData};
 use crate::lab::{
-    BOOT_PORT, CALLBACK_PORT, CONTROLLER, Controller, Lab, ServeOptions, Server, ServerPlan, age, credentials,
-    until,
+    BOOT_PORT, CALLBACK_PORT, CONTROLLER, Controller, Lab, ServeOptions, Server, ServerPlan, age,
+    credentials, until,
 };
 use crate::secrets::{self, Secret};
 
@@ -40,7 +40,8 @@ pub(super) async fn run(given: &Given) -> Result<()> {
         secrets.push(user_data.secret.clone());
         servers.push((server, minted));
     }
-    let [mine, foreign, late] = <[(Server, Credentials); 3]>::try_from(servers).ok().context("three servers")?;
+    let [mine, foreign, late] =
+        <[(Server, Credentials); 3]>::try_from(servers).ok().context("three servers")?;
 
     // A host whose credentials have run out while it was booting.
     controller.kill().await?;
@@ -151,7 +152,11 @@ async fn tokens(
     // The same questions with the right token are answered: it was the token that was refused.
     let url = format!("https://{CONTROLLER}:{CALLBACK_PORT}/api/v1/bootstrap/default/mine");
     let served = answer(client.get(url).bearer_auth(token)).await?;
-    ensure!(served.status == 200 && served.body.starts_with("#cloud-config"), "user-data is {}", served.status);
+    ensure!(
+        served.status == 200 && served.body.starts_with("#cloud-config"),
+        "user-data is {}",
+        served.status
+    );
     Ok(())
 }
 
@@ -174,7 +179,8 @@ async fn settled(controller: &Controller) -> Result<Vec<Value>> {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok((same, now))
     };
-    let (_, objects) = until(Duration::from_secs(60), "the controller to settle", still, |(same, _)| *same).await?;
+    let (_, objects) =
+        until(Duration::from_secs(60), "the controller to settle", still, |(same, _)| *same).await?;
     Ok(objects)
 }
 

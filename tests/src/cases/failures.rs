@@ -51,7 +51,12 @@ pub(super) async fn wrong_digest(given: &Given) -> Result<()> {
     let lab = Lab::open(&given.dir).await?;
     let file = image(&given.dir.join("tiny.raw"), 8, Oem::Present)?;
     let image = lab.images.offer("tiny.raw", Served::Whole(file));
-    fails(given, lab, Doomed { image, reason: &["write", "digest mismatch", "expected", "got"], ..Doomed::default() }).await
+    fails(
+        given,
+        lab,
+        Doomed { image, reason: &["write", "digest mismatch", "expected", "got"], ..Doomed::default() },
+    )
+    .await
 }
 
 pub(super) async fn truncated(given: &Given) -> Result<()> {
@@ -68,8 +73,12 @@ pub(super) async fn too_large(given: &Given) -> Result<()> {
     let digest = archive::digest(&file)?;
     let image = lab.images.offer("large.raw", Served::Whole(file));
     let disks = [16 * MIB, 12 * MIB];
-    fails(given, lab, Doomed { image, digest, disks, reason: &["disk", "large"], untouched: true, ..Doomed::default() })
-        .await
+    fails(
+        given,
+        lab,
+        Doomed { image, digest, disks, reason: &["disk", "large"], untouched: true, ..Doomed::default() },
+    )
+    .await
 }
 
 pub(super) async fn image_absent(given: &Given) -> Result<()> {
@@ -84,8 +93,12 @@ pub(super) async fn disk_absent(given: &Given) -> Result<()> {
     let digest = archive::digest(&file)?;
     let image = lab.images.offer("tiny.raw", Served::Whole(file));
     let disk = Some("/dev/vdz");
-    fails(given, lab, Doomed { image, digest, disk, reason: &["disk", "/dev/vdz"], untouched: true, ..Doomed::default() })
-        .await
+    fails(
+        given,
+        lab,
+        Doomed { image, digest, disk, reason: &["disk", "/dev/vdz"], untouched: true, ..Doomed::default() },
+    )
+    .await
 }
 
 pub(super) async fn no_cos_oem(given: &Given) -> Result<()> {

@@ -47,17 +47,24 @@ fn machine(spec: &str) -> String {
 
 /// YAML files: each with the words its error must have.
 async fn files(controller: &Controller) -> Result<()> {
-    let good_host = "  redfishConnection:\n    address: https://10.77.1.1:8443\n    credentialsSecretRef: x\n";
+    let good_host =
+        "  redfishConnection:\n    address: https://10.77.1.1:8443\n    credentialsSecretRef: x\n";
     let image = "  inspectionImageURL: http://10.77.0.1/i\n";
     let target = "  targetImageURL: http://10.77.0.1/os.raw\n";
     let digest = format!("  targetImageDigest: {DIGEST}\n");
     let table = [
         (host(&format!("{good_host}  colour: red\n")), vec!["colour"]),
-        (host("  redfishConnection:\n    address: ftp://10.77.1.1\n    credentialsSecretRef: x\n"), vec!["address"]),
+        (
+            host("  redfishConnection:\n    address: ftp://10.77.1.1\n    credentialsSecretRef: x\n"),
+            vec!["address"],
+        ),
         (host("  redfishConnection:\n    address: https://10.77.1.1\n"), vec!["credentialsSecretRef"]),
         (host(&format!("{good_host}  bootMACAddresses: [\"52:54:00\"]\n")), vec!["bootMACAddresses"]),
         (machine(&format!("{image}{target}  targetImageDigest: sha256:abc\n")), vec!["targetImageDigest"]),
-        (machine(&format!("{image}{target}  targetImageDigest: {}\n", DIGEST.to_uppercase())), vec!["targetImageDigest"]),
+        (
+            machine(&format!("{image}{target}  targetImageDigest: {}\n", DIGEST.to_uppercase())),
+            vec!["targetImageDigest"],
+        ),
         (machine(&format!("{image}  targetImageURL: not a URL\n{digest}")), vec!["targetImageURL"]),
         (machine(&format!("{image}{target}")), vec!["targetImageDigest"]),
         (machine(&format!("{image}{target}{digest}  targetDisc: /dev/sda\n")), vec!["targetDisc"]),
@@ -109,7 +116,10 @@ async fn requests(controller: &Controller) -> Result<()> {
         let (status, text) = admin.request(Method::POST, path, body.clone()).await?;
         ensure!(status.is_client_error(), "{status} to {body}");
         let error: Value = serde_json::from_str(&text)?;
-        ensure!(error["error"]["problem"].as_str().is_some_and(|told| !told.is_empty()), "no problem in {text}");
+        ensure!(
+            error["error"]["problem"].as_str().is_some_and(|told| !told.is_empty()),
+            "no problem in {text}"
+        );
         ensure!(error["error"].to_string().contains(field), "no {field} in {text}");
     }
     Ok(())

@@ -52,7 +52,12 @@ pub(super) struct Order<'a> {
 }
 
 /// Orders an operating system the short way.
-pub(super) async fn provision(lab: &Lab, controller: &Controller, host: &str, order: &Order<'_>) -> Result<()> {
+pub(super) async fn provision(
+    lab: &Lab,
+    controller: &Controller,
+    host: &str,
+    order: &Order<'_>,
+) -> Result<()> {
     let file = lab.dir.join(format!("{host}.user-data"));
     fs::write(&file, &order.user_data.text)?;
     let file = file.display().to_string();

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Given;
 use super::run::{self, Order, UserData};
-use crate::lab::{Lab, Server, ServeOptions, ServerPlan};
+use crate::lab::{Lab, ServeOptions, Server, ServerPlan};
 use crate::qemu::{BootFrom, Hardware};
 use crate::redfish::{Boot, Cause};
 use crate::{disk_check, lab, partitions, secrets};

@@ -71,9 +71,9 @@ impl Images {
 async fn answer(State(shelf): State<Shelf>, Path(name): Path<String>, headers: HeaderMap) -> Response {
     let served = shelf.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
     let Some(served) = served else { return StatusCode::NOT_FOUND.into_response() };
-    send(served, &headers).await.unwrap_or_else(|error| {
-        (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}")).into_response()
-    })
+    send(served, &headers)
+        .await
+        .unwrap_or_else(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}")).into_response())
 }
 
 async fn send(served: Served, headers: &HeaderMap) -> Result<Response> {
@@ -87,16 +87,16 @@ async fn send(served: Served, headers: &HeaderMap) -> Result<Response> {
     let first = headers.get(header::RANGE).and_then(|value| value.to_str().ok()).and_then(range_start);
     let start = first.unwrap_or(0).min(len);
     file.seek(SeekFrom::Start(start)).await?;
-    let mut response = Body::from_stream(stream::try_unfold((file, start), move |state| {
-        next_chunk(state, end, rate)
-    }))
-    .into_response();
+    let mut response =
+        Body::from_stream(stream::try_unfold((file, start), move |state| next_chunk(state, end, rate)))
+            .into_response();
     let answer = response.headers_mut();
     answer.insert(header::ACCEPT_RANGES, "bytes".parse()?);
     answer.insert(header::ETAG, format!("\"{len:x}\"").parse()?);
     answer.insert(header::CONTENT_LENGTH, (len - start).into());
     if first.is_some() {
-        answer.insert(header::CONTENT_RANGE, format!("bytes {start}-{}/{len}", len.saturating_sub(1)).parse()?);
+        answer
+            .insert(header::CONTENT_RANGE, format!("bytes {start}-{}/{len}", len.saturating_sub(1)).parse()?);
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
     }
     Ok(response)

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 
-
 use anyhow::{Context as _, Result};
 use farrier_controller::store::Store;
 use farrier_shared::contract::HostKey;

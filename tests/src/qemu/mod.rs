@@ -1,8 +1,8 @@
 //! One virtual server: real UEFI firmware, disks with serials, network cards on the lab's bridge.
 
 mod args;
-mod qmp;
 mod process;
+mod qmp;
 
 use std::path::PathBuf;
 

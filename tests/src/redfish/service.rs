@@ -72,7 +72,8 @@ impl Bmc {
         let leaf = authority.issue(&address.ip().to_string())?;
         let tls = RustlsConfig::from_pem(leaf.certificate_pem.into(), leaf.key_pem.into()).await?;
         let handle = Handle::new();
-        let listener = std::net::TcpListener::bind(address).with_context(|| format!("listen on {address}"))?;
+        let listener =
+            std::net::TcpListener::bind(address).with_context(|| format!("listen on {address}"))?;
         listener.set_nonblocking(true)?;
         let server = axum_server::from_tcp_rustls(listener, tls)?.handle(handle.clone());
         tokio::spawn(server.serve(router(shared).into_make_service()));

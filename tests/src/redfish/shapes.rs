@@ -109,10 +109,19 @@ mod tests {
     #[test]
     fn an_override_needs_both_fields() {
         for (patch, expected) in [
-            (json!({"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once"}}), Some(true)),
-            (json!({"Boot": {"BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled"}}), Some(false)),
+            (
+                json!({"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once"}}),
+                Some(true),
+            ),
+            (
+                json!({"Boot": {"BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled"}}),
+                Some(false),
+            ),
             (json!({"Boot": {"BootSourceOverrideEnabled": "Disabled"}}), None),
-            (json!({"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Disabled"}}), None),
+            (
+                json!({"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Disabled"}}),
+                None,
+            ),
             (json!({}), None),
         ] {
             assert_eq!(network_once(&patch).ok(), expected, "{patch}");

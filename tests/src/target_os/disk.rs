@@ -79,6 +79,7 @@ fn newest(root: &Path, prefix: &str) -> Result<PathBuf> {
 /// Bytes the tree takes on a file system with 4 KiB blocks, with a twentieth for the file system itself.
 fn used(root: &Path) -> Result<u64> {
     let text = tool::stdout(Command::new("du").args(["--summarize", "--block-size=1"]).arg(root))?;
-    let bytes: u64 = text.split_whitespace().next().unwrap_or_default().parse().context("read du's answer")?;
+    let bytes: u64 =
+        text.split_whitespace().next().unwrap_or_default().parse().context("read du's answer")?;
     Ok(bytes + bytes / 20)
 }
