@@ -4,13 +4,14 @@ use farrier_shared::contract::{Digest, WebUrl};
 use farrier_shared::lifecycle::digest_url::{FETCH_TIMEOUT, MAX_BODY, MAX_REDIRECTS, parse_checksum_file};
 use farrier_shared::resource::Beskar7Machine;
 use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
 
 use super::Shell;
 
 impl Shell {
     /// Fetches and remembers the outcome for the next pass.
     pub(super) async fn resolve_digest(&self, machine: &Beskar7Machine, url: &WebUrl) {
-        let fetched = fetch(url, &machine.spec.target_image_url).await;
+        let fetched = fetch(Client::builder(), url, &machine.spec.target_image_url).await;
         if let Err(message) = &fetched {
             tracing::info!(machine = %machine.metadata.key(), message, "no digest from the checksum file");
         }
@@ -18,15 +19,16 @@ impl Shell {
     }
 }
 
-/// The digest the file at `url` gives for `image`. The error holds nothing the server sent.
-async fn fetch(url: &WebUrl, image: &WebUrl) -> Result<Digest, String> {
+/// The digest the file at `url` gives for `image`, fetched by what `builder` makes. The error holds nothing the
+/// server sent.
+async fn fetch(builder: ClientBuilder, url: &WebUrl, image: &WebUrl) -> Result<Digest, String> {
     let address = url.to_url();
     if address.scheme() != "https" || !address.username().is_empty() || address.password().is_some() {
         return Err("targetImageDigestURL must be https and hold no user or password".to_owned());
     }
     let at = url.authority();
     let origin = address.origin();
-    let client = reqwest::Client::builder()
+    let client = builder
         .timeout(FETCH_TIMEOUT)
         .tls_version_min(reqwest::tls::Version::TLS_1_2)
         .pool_max_idle_per_host(0)

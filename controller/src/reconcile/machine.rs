@@ -3,12 +3,13 @@
 use farrier_shared::contract::HostKey;
 use farrier_shared::lifecycle::machine::MACHINE_FINALIZER;
 use farrier_shared::lifecycle::{
-    BootstrapRead, CredentialsRead, MachineDecision, MachineEffect, MachineFacts, OwnerRead, claim,
-    decide_machine, host_view,
+    BootstrapRead, CredentialsRead, HistoryEntry, MachineDecision, MachineEffect, MachineFacts, OwnerRead,
+    claim, decide_machine, host_view,
 };
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Secret};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::bmc::AskError;
 use super::{Key, Next, PassError, Shell, memory};
 use crate::store::StoreError;
 
@@ -28,21 +29,69 @@ impl Shell {
         loop {
             let hosts = self.hosts_for(&machine, lost).await?;
             let decision = self.decide(&machine, &hosts).await?;
+            if !boots(&decision) {
+                self.memory.boot_over(&machine);
+            } else if let Some(again) = self.memory.boot_waits(&machine) {
+                return Ok(Next { again: Some(again), ..Next::default() });
+            }
             match self.carry_out_machine(machine.clone(), &hosts, &decision, &mut slot).await {
                 Err(Halt::ClaimLost) if lost < CLAIM_ATTEMPTS => lost += 1,
                 Err(Halt::ClaimLost) => {
                     return Ok(Next { again: Some(self.ctx.timings.soon), ..Next::default() });
                 }
-                Err(Halt::Failed(error)) => {
-                    let Some(host) = self.index.host_of(key).filter(|_| matches!(error, PassError::Bmc(_)))
-                    else {
-                        return Err(error);
-                    };
-                    tracing::warn!(machine = %key, %host, %error, "the host's BMC failed; asking how it is");
-                    return Ok(Next { wake: vec![Key::Bmc(host)], failed: true, ..Next::default() });
+                Err(Halt::Failed(PassError::Bmc(error))) if boots(&decision) => {
+                    return self.boot_failed(&machine, &hosts, &decision, &error).await;
                 }
+                Err(Halt::Failed(error)) => return Err(error),
                 Ok(()) => return Ok(self.after(key, decision)),
             }
+        }
+    }
+
+    /// The BMC did not boot the host: operators see why, the BMC is asked how it is, and the next try waits. The
+    /// wait is kept here and not left to the queue's back-off, which the status written here would end at once.
+    async fn boot_failed(
+        &self,
+        machine: &Beskar7Machine,
+        hosts: &[PhysicalHost],
+        decision: &MachineDecision,
+        error: &AskError,
+    ) -> Result<Next, PassError> {
+        let again = self.memory.boot_failed(machine, &self.ctx.timings);
+        let mut next = Next { again: Some(again), ..Next::default() };
+        let (name, why) = (machine.metadata.key(), error.to_string());
+        tracing::warn!(machine = %name, error = why, retry_in = ?again, "booting the host failed");
+        let mut told = machine.clone();
+        told.status = decision.after_failed_boot(&machine.status, self.ctx.clock.now(), &why);
+        let news = told.status != machine.status;
+        if news {
+            self.ctx.store.update(&told).await?;
+        }
+        if let Some(host) = claim::claimed_host(machine, hosts) {
+            let key = host.metadata.key();
+            if news {
+                let state = host.status.state.as_str();
+                let entry = HistoryEntry {
+                    at: self.ctx.clock.now(),
+                    actor: "machine".to_owned(),
+                    event: "BootFailed".to_owned(),
+                    from: state.to_owned(),
+                    to: state.to_owned(),
+                    reason: why,
+                    run: None,
+                };
+                self.append_history(&key, &entry).await;
+            }
+            next.wake.push(Key::Bmc(key));
+        }
+        Ok(next)
+    }
+
+    /// A log with a gap is no reason to hold a machine up.
+    async fn append_history(&self, host: &HostKey, entry: &HistoryEntry) {
+        tracing::info!(%host, event = entry.event, reason = entry.reason, "host");
+        if let Err(error) = self.ctx.store.append_history(host, entry).await {
+            tracing::warn!(%host, %error, "the host's history is incomplete");
         }
     }
 
@@ -76,14 +125,33 @@ impl Shell {
         let keys = match (&machine.spec.host_name, &machine.spec.host_selector, known) {
             (Some(name), _, Some(_)) => vec![HostKey::new(namespace.clone(), name.clone())],
             (None, None, Some(free)) => free,
-            // A selector may want any of them.
-            _ => return store.list(Some(namespace)).await,
+            (None, Some(_), Some(_)) => return self.selected(machine, elsewhere).await,
+            (_, _, None) => return store.list(Some(namespace)).await,
         };
         let mut hosts = Vec::with_capacity(keys.len());
         for key in keys {
             hosts.extend(store.get(&key).await?);
         }
         Ok(hosts)
+    }
+
+    /// Free hosts up to the first that the machine's selector takes; all of them when it takes none.
+    async fn selected(
+        &self,
+        machine: &Beskar7Machine,
+        elsewhere: usize,
+    ) -> Result<Vec<PhysicalHost>, StoreError> {
+        let mut seen = Vec::new();
+        for key in self.index.free(&machine.metadata.namespace, elsewhere, usize::MAX).unwrap_or_default() {
+            let Some(host) = self.ctx.store.get::<PhysicalHost>(&key).await? else { continue };
+            let host = [host];
+            let taken = claim::choose(machine, None, &host).is_ok();
+            seen.extend(host);
+            if taken {
+                break;
+            }
+        }
+        Ok(seen)
     }
 
     async fn decide(
@@ -150,16 +218,22 @@ impl Shell {
             tracing::info!(machine = %name, "{note}");
         }
         for effect in &decision.effects {
-            if waits_for_others(effect) {
+            let room = self.room_for(effect);
+            if room.is_some() {
                 // Waiting for a BMC or a web server takes no room from other passes.
                 *slot = None;
             }
+            let _room = match room {
+                Some(room) => room.acquire().await.ok(),
+                None => None,
+            };
             match effect {
                 MachineEffect::AddFinalizer => {
                     machine.metadata.finalizers.push(MACHINE_FINALIZER.to_owned());
                     machine = store.update(&machine).await?;
                 }
                 MachineEffect::RemoveFinalizer => {
+                    self.remove_user_data(&machine).await?;
                     machine.metadata.finalizers.retain(|f| f != MACHINE_FINALIZER);
                     match store.update(&machine).await {
                         Ok(_) | Err(StoreError::NotFound { .. }) => {}
@@ -176,7 +250,10 @@ impl Shell {
                 }
                 MachineEffect::ResolveDigest(url) => self.resolve_digest(&machine, url).await,
                 MachineEffect::Claim(host) => self.claim(&machine, hosts, host).await?,
-                MachineEffect::Boot(plan) => self.boot(&machine, plan).await?,
+                MachineEffect::Boot(plan) => {
+                    self.boot(&machine, plan).await?;
+                    self.memory.boot_over(&machine);
+                }
                 MachineEffect::Signal { host, signal, best_effort } => {
                     let put = store.put_signal(host, signal).await;
                     tolerate(*best_effort, &name, "signal", put.map_err(PassError::from))?;
@@ -204,15 +281,22 @@ impl Shell {
                     }
                 }
                 MachineEffect::Release(host) => self.release(&machine, host).await?,
-                MachineEffect::Record { host, entry } => {
-                    tracing::info!(%host, event = entry.event, reason = entry.reason, "host");
-                    if let Err(error) = store.append_history(host, entry).await {
-                        tracing::warn!(%host, %error, "the host's history is incomplete");
-                    }
-                }
+                MachineEffect::Record { host, entry } => self.append_history(host, entry).await,
             }
         }
         Ok(())
+    }
+
+    /// Where an effect that waits for somebody else's machine takes its place.
+    fn room_for(&self, effect: &MachineEffect) -> Option<&Semaphore> {
+        match effect {
+            MachineEffect::Boot(_)
+            | MachineEffect::Power { .. }
+            | MachineEffect::EnsurePoweredOn(_)
+            | MachineEffect::ClearBootOverride(_) => Some(&self.actions),
+            MachineEffect::ResolveDigest(_) => Some(&self.fetches),
+            _ => None,
+        }
     }
 
     async fn claim(
@@ -261,15 +345,8 @@ impl<E: Into<PassError>> From<E> for Halt {
     }
 }
 
-fn waits_for_others(effect: &MachineEffect) -> bool {
-    matches!(
-        effect,
-        MachineEffect::Boot(_)
-            | MachineEffect::Power { .. }
-            | MachineEffect::EnsurePoweredOn(_)
-            | MachineEffect::ClearBootOverride(_)
-            | MachineEffect::ResolveDigest(_)
-    )
+fn boots(decision: &MachineDecision) -> bool {
+    decision.effects.iter().any(|effect| matches!(effect, MachineEffect::Boot(_)))
 }
 
 fn tolerate(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use farrier_shared::contract::callback::Event;
 use farrier_shared::contract::{HostKey, WebUrl};
 use farrier_shared::lifecycle::digest_url::{self, Backoff};
-use farrier_shared::lifecycle::{BmcObservation, DigestRead, Progress};
+use farrier_shared::lifecycle::{BmcObservation, DigestRead, Progress, Timings};
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
 use tokio::time::Instant;
 
@@ -43,6 +43,9 @@ struct OfMachine {
     uid: String,
     digest: Option<(WebUrl, DigestAttempt)>,
     backoff: Backoff,
+    /// Boots that failed in a row, and until when the next is not tried.
+    boot_failures: u32,
+    boot_after: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -81,6 +84,27 @@ impl Memory {
 
     pub(super) fn forget_machine(&self, key: &HostKey) {
         self.lock().machines.remove(key);
+    }
+
+    /// A boot has failed; gives how long the next one waits.
+    pub(super) fn boot_failed(&self, machine: &Beskar7Machine, timings: &Timings) -> Duration {
+        self.with_machine(machine, |m| {
+            m.boot_failures = m.boot_failures.saturating_add(1);
+            let wait = timings.backoff(m.boot_failures);
+            m.boot_after = Some(Instant::now() + wait);
+            wait
+        })
+    }
+
+    /// How much longer the machine's next boot waits, if it does.
+    pub(super) fn boot_waits(&self, machine: &Beskar7Machine) -> Option<Duration> {
+        let left = self.with_machine(machine, |m| m.boot_after)?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// A boot has succeeded or is no longer what is called for.
+    pub(super) fn boot_over(&self, machine: &Beskar7Machine) {
+        self.with_machine(machine, |m| (m.boot_failures, m.boot_after) = (0, None));
     }
 
     /// Remembers that the host was powered for this run of this machine.
@@ -172,7 +196,7 @@ impl Memory {
         machine: &Beskar7Machine,
         url: WebUrl,
         fetched: Result<farrier_shared::contract::Digest, String>,
-        timings: &farrier_shared::lifecycle::Timings,
+        timings: &Timings,
     ) {
         let now = Instant::now();
         self.with_machine(machine, |m| {
@@ -199,7 +223,7 @@ pub(super) fn clock<'a>(
     clock: &dyn Clock,
     listening_since: farrier_shared::contract::Time,
     progress: Option<&'a Progress>,
-    timings: &'a farrier_shared::lifecycle::Timings,
+    timings: &'a Timings,
 ) -> farrier_shared::lifecycle::Clock<'a> {
     farrier_shared::lifecycle::Clock { now: clock.now(), listening_since, progress, timings }
 }

@@ -15,6 +15,7 @@ mod memory;
 mod queue;
 #[cfg(test)]
 mod tests;
+mod user_data;
 mod wake;
 
 use std::collections::HashMap;
@@ -37,8 +38,12 @@ use index::Index;
 use memory::Memory;
 use queue::Queue;
 
-/// BMCs asked at the same time.
+/// BMCs asked how they are at the same time.
 const BMCS_AT_ONCE: usize = 256;
+/// BMCs told to do something at the same time: room of its own, since they take their time with it.
+const ACTIONS_AT_ONCE: usize = 512;
+/// Checksum files fetched at the same time.
+const FETCHES_AT_ONCE: usize = 16;
 /// How long passes may take to end when the controller stops.
 const STOPPING: Duration = Duration::from_secs(10);
 
@@ -116,6 +121,8 @@ struct Shell {
     listening_since: Time,
     passes: Arc<Semaphore>,
     bmcs: Semaphore,
+    actions: Semaphore,
+    fetches: Semaphore,
 }
 
 /// Runs the reconcilers until `stop`. Passes under way get some seconds to end.
@@ -126,6 +133,8 @@ pub async fn run(ctx: Context, stop: CancellationToken) {
         listening_since: ctx.clock.now(),
         passes: Arc::new(Semaphore::new(ctx.max_concurrent.max(1))),
         bmcs: Semaphore::new(BMCS_AT_ONCE),
+        actions: Semaphore::new(ACTIONS_AT_ONCE),
+        fetches: Semaphore::new(FETCHES_AT_ONCE),
         ctx,
     });
     Dispatcher::new(Arc::clone(&shell)).run(stop).await;
@@ -138,6 +147,8 @@ struct Dispatcher {
     failures: HashMap<Key, u32>,
     running: HashMap<Id, Key>,
     tasks: JoinSet<Result<Next, PassError>>,
+    /// When everything is to be read again, since it could not be read.
+    reread: Option<Instant>,
 }
 
 impl Dispatcher {
@@ -148,6 +159,7 @@ impl Dispatcher {
             failures: HashMap::new(),
             running: HashMap::new(),
             tasks: JoinSet::new(),
+            reread: None,
         }
     }
 
@@ -176,6 +188,7 @@ impl Dispatcher {
                 },
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
                 () = sleep_until(timer) => self.queue.pass_timers(Instant::now()),
+                () = sleep_until(self.reread) => self.resync().await,
             }
         }
         let ended = tokio::time::timeout(STOPPING, async { while self.tasks.join_next().await.is_some() {} });
@@ -184,8 +197,9 @@ impl Dispatcher {
         }
     }
 
-    /// Looks at everything.
+    /// Looks at everything, or tries to again soon: hosts that were never looked at would wait for ever.
     async fn resync(&mut self) {
+        self.reread = None;
         let store = &self.shell.ctx.store;
         let (hosts, machines) =
             (store.list::<PhysicalHost>(None).await, store.list::<Beskar7Machine>(None).await);
@@ -199,7 +213,8 @@ impl Dispatcher {
                 machines.iter().for_each(|machine| self.queue.wake(Key::Machine(machine.metadata.key())));
             }
             (Err(error), _) | (_, Err(error)) => {
-                tracing::error!(%error, "the objects cannot be listed; what changes is looked at all the same");
+                tracing::error!(%error, "the objects cannot be listed; trying again soon");
+                self.reread = Some(Instant::now() + self.shell.ctx.timings.incomplete);
             }
         }
     }

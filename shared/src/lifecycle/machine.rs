@@ -16,6 +16,7 @@ use super::signal::{Signal, SignalKey};
 use crate::contract::digest::Digest;
 use crate::contract::name::HostKey;
 use crate::contract::provider_id::ProviderId;
+use crate::contract::time::Time;
 use crate::contract::web_url::WebUrl;
 use crate::resource::machine::{Beskar7MachineStatus, MachinePhase};
 use crate::resource::{Beskar7Machine, PhysicalHost};
@@ -209,9 +210,15 @@ pub struct MachineDecision {
 
 impl MachineDecision {
     /// The status to write when carrying out [`MachineEffect::Boot`] failed: the operator sees why, and the
-    /// back-off goes on.
-    pub fn after_failed_boot(&self, facts: &MachineFacts<'_>, why: &str) -> Beskar7MachineStatus {
-        let mut draft = Draft::new(facts);
+    /// machine is no further than `before`.
+    pub fn after_failed_boot(
+        &self,
+        before: &Beskar7MachineStatus,
+        now: Time,
+        why: &str,
+    ) -> Beskar7MachineStatus {
+        let mut draft = Draft::resume(self.status.clone(), now);
+        draft.status.phase = before.phase;
         draft.not_ready(
             reasons::PHYSICAL_HOST_NOT_READY,
             &format!("Booting the host failed, will retry: {why}"),

@@ -28,6 +28,11 @@ impl Draft {
         Self { status, old, now: facts.clock.now, notes: Vec::new() }
     }
 
+    /// Goes on with a status that was decided already.
+    pub(super) fn resume(decided: Beskar7MachineStatus, now: Time) -> Self {
+        Self { old: decided.clone(), status: decided, now, notes: Vec::new() }
+    }
+
     pub(super) fn set(&mut self, kind: &str, status: Truth, reason: &str, message: &str) {
         condition::set(&mut self.status.conditions, kind, status, reason, message, self.now);
     }

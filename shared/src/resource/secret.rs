@@ -14,6 +14,9 @@ use super::metadata::ObjectMeta;
 /// Key of user-data in a bootstrap Secret.
 pub const USER_DATA_KEY: &str = "value";
 
+/// Annotation of a user-data Secret that was made for one machine: its name. The Secret goes when that machine does.
+pub const USER_DATA_OF: &str = "farrier/user-data-of";
+
 /// An opaque bag of named bytes. `stringData` is accepted on the way in and merged into `data`.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

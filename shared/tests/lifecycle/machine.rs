@@ -171,10 +171,13 @@ fn a_failed_boot_tells_the_operator_why() {
             timings: &bench.timings,
         },
     };
-    let status = farrier_shared::lifecycle::decide_machine(&facts).after_failed_boot(&facts, "BMC busy");
+    let decision = farrier_shared::lifecycle::decide_machine(&facts);
+    let status = decision.after_failed_boot(&bench.machine.status, bench.now, "BMC busy");
     let shown = condition::get(&status.conditions, "InfrastructureReady").unwrap();
     assert_eq!(shown.message, "Booting the host failed, will retry: BMC busy");
     assert_eq!(status.phase, None, "not Inspecting before its boot succeeded");
+    let data = condition::get(&status.conditions, "BootstrapDataReady").unwrap();
+    assert_eq!(data.status, condition::Truth::True, "what else was decided stands");
 }
 
 #[test]

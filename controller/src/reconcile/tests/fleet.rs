@@ -115,9 +115,11 @@ impl Bmc for FakeClient {
                 busy
             });
             if busy {
+                let left = self.all.with(&self.name, |b| b.busy);
                 return Err(BmcError::Unreachable {
                     authority: self.name.clone(),
-                    action: "reset".to_owned(),
+                    // Differs from time to time when it goes on for long.
+                    action: if left < 2 { "reset".to_owned() } else { format!("reset {left}") },
                     class: Transient::Http(503),
                 });
             }
@@ -230,7 +232,17 @@ impl Fleet {
     }
 
     pub(super) async fn add_machine(&self, text: &str, bootstrap: Option<&str>) {
-        let spec = Beskar7MachineSpec {
+        self.add_machine_that(text, bootstrap, |_| ()).await;
+    }
+
+    /// A machine that wants something in particular.
+    pub(super) async fn add_machine_that(
+        &self,
+        text: &str,
+        bootstrap: Option<&str>,
+        wants: impl FnOnce(&mut Beskar7MachineSpec),
+    ) {
+        let mut spec = Beskar7MachineSpec {
             provider_id: None,
             inspection_image_url: "http://farrier.example:8080/images/inspection".parse().unwrap(),
             target_image_url: "https://images.example/os.raw".parse().unwrap(),
@@ -243,6 +255,7 @@ impl Fleet {
             host_name: None,
             bootstrap: bootstrap.map(|b| MachineBootstrap { data_secret_name: name(b) }),
         };
+        wants(&mut spec);
         self.store.create(Beskar7Machine::new(meta(text), spec)).await.unwrap();
     }
 

@@ -8,7 +8,8 @@ use farrier_shared::lifecycle::SignalKey;
 use farrier_shared::lifecycle::reasons;
 use farrier_shared::resource::condition::{self, Truth};
 use farrier_shared::resource::machine::MachinePhase;
-use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
+use farrier_shared::resource::secret::USER_DATA_OF;
+use farrier_shared::resource::{Beskar7Machine, HostState, ObjectMeta, PhysicalHost, Secret};
 
 use super::fleet::{Fleet, key};
 
@@ -140,4 +141,53 @@ async fn a_machine_without_user_data_waits_with_its_host_and_goes_on_when_it_com
     });
     fleet.store.update(&machine).await.unwrap();
     fleet.until_host("h1", 10, HostState::Inspecting).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn user_data_made_for_a_machine_goes_with_it_and_any_other_stays() {
+    let fleet = Fleet::start().await;
+    for (secret, made_for) in [("m1-data", "m1"), ("m2-data", "m1"), ("m3-data", "m3")] {
+        let mut object: Secret = fleet.store.get(&key("user-data")).await.unwrap().unwrap();
+        object.metadata = ObjectMeta::new(super::fleet::name("default"), super::fleet::name(secret));
+        object.metadata.annotations.insert(USER_DATA_OF.to_owned(), made_for.to_owned());
+        fleet.store.create(object).await.unwrap();
+    }
+    // m3's is used by another machine too; m2's was made for somebody else; m4 uses what an operator stored.
+    let uses =
+        [("m1", "m1-data"), ("m2", "m2-data"), ("m3", "m3-data"), ("m4", "user-data"), ("m5", "m3-data")];
+    for (machine, secret) in uses {
+        fleet.add_machine(machine, Some(secret)).await;
+        fleet.until(machine, 5, |m: &Beskar7Machine| !m.metadata.finalizers.is_empty()).await;
+    }
+    for machine in ["m1", "m2", "m3", "m4"] {
+        fleet.store.delete::<Beskar7Machine>(&key(machine)).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(fleet.store.get::<Beskar7Machine>(&key("m4")).await.unwrap().is_none());
+    let left: Vec<Secret> = fleet.store.list(None).await.unwrap();
+    let left: Vec<&str> = left.iter().map(|s| s.metadata.name.as_str()).collect();
+    assert_eq!(left, ["login", "m2-data", "m3-data", "user-data"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_finds_its_host_among_many_and_waits_when_there_is_none() {
+    let fleet = Fleet::start().await;
+    for number in 0..20 {
+        fleet.add_host(&format!("h{number}")).await;
+        let mut host = fleet.until_host(&format!("h{number}"), 5, HostState::Available).await;
+        host.metadata.labels.insert("rack".to_owned(), format!("r{number}"));
+        fleet.store.update(&host).await.unwrap();
+    }
+    for (machine, rack) in [("m1", "r17"), ("m2", "r99")] {
+        let selector = serde_json::json!({ "matchLabels": { "rack": rack } });
+        let selector = serde_json::from_value(selector).unwrap();
+        fleet.add_machine_that(machine, Some("user-data"), |spec| spec.host_selector = Some(selector)).await;
+    }
+    let host = fleet.until_host("h17", 5, HostState::Inspecting).await;
+    assert_eq!(host.spec.consumer_ref.unwrap().name, "m1");
+    let associated = |m: &Beskar7Machine| {
+        condition::get(&m.status.conditions, reasons::PHYSICAL_HOST_ASSOCIATED).map(|c| c.reason.clone())
+    };
+    let waits = |m: &Beskar7Machine| associated(m).as_deref() == Some("NoMatchingPhysicalHost");
+    fleet.until("m2", 5, waits).await;
 }

@@ -153,8 +153,33 @@ async fn a_boot_the_bmc_refuses_is_tried_again_and_the_host_is_not_inspecting_be
     fleet.until("h1", 30, |h: &PhysicalHost| h.status.bootstrap.is_some()).await;
     assert_ne!(fleet.host("h1").await.status.state, HostState::Inspecting);
     assert!(fleet.store.signals(&key("h1")).await.unwrap().is_empty());
+    let told = |m: &Beskar7Machine| {
+        condition::get(&m.status.conditions, reasons::INFRASTRUCTURE_READY)
+            .is_some_and(|c| c.message.starts_with("Booting the host failed, will retry: "))
+    };
+    let machine = fleet.until("m1", 5, told).await;
+    assert_ne!(machine.status.phase, Some(MachinePhase::Inspecting));
     fleet.until_host("h1", 120, HostState::Inspecting).await;
     assert_eq!(fleet.bmc("h1", |b| b.log.iter().filter(|l| *l == "On").count()), 1);
+    let history = fleet.store.history(&key("h1")).await.unwrap();
+    assert_eq!(history.iter().filter(|e| e.event == "BootFailed").count(), 1, "told once: {history:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn boots_that_keep_failing_in_changing_ways_are_backed_off_from() {
+    let fleet = Fleet::start().await;
+    fleet.bmc("h1", |b| b.busy = u32::MAX);
+    fleet.add_host("h1").await;
+    fleet.add_machine("m1", Some("user-data")).await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let tries = fleet.bmc("h1", |b| u32::MAX - b.busy);
+    assert!((5..=12).contains(&tries), "{tries} tries in an hour");
+    // Once it is no longer about this boot, the next one does not wait.
+    fleet.bmc("h1", |b| (b.busy, b.dead) = (0, true));
+    fleet.until_host("h1", 310, HostState::Error).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    fleet.bmc("h1", |b| b.dead = false);
+    fleet.until_host("h1", 60, HostState::Inspecting).await;
 }
 
 #[tokio::test(start_paused = true)]
