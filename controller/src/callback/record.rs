@@ -107,7 +107,7 @@ impl Callbacks {
         &self,
         caller: Caller,
         key: SignalKey,
-        rule: fn(&PhysicalHost) -> Reception,
+        rule: fn(&PhysicalHost, bool) -> Reception,
         value: String,
         report: Option<String>,
     ) -> Response {
@@ -129,13 +129,16 @@ impl Callbacks {
         &self,
         caller: &Caller,
         key: SignalKey,
-        rule: fn(&PhysicalHost) -> Reception,
+        rule: fn(&PhysicalHost, bool) -> Reception,
         value: String,
         report: Option<String>,
     ) -> Result<Reception, Denied> {
+        let host_key = caller.host.metadata.key();
+        // Before the host: a report is removed only once it is in the host's status.
+        let waiting = self.store.signals(&host_key).await?;
+        let report_waits = waiting.iter().any(|s| s.key == SignalKey::InspectionResult);
         let Caller { host, credentials } = self.verify_again(caller).await?;
-        let host_key = host.metadata.key();
-        let reception = rule(&host);
+        let reception = rule(&host, report_waits);
         match reception {
             Reception::Record => {
                 let digest = report.as_deref().map(|r| hex::encode(Sha256::digest(r))).unwrap_or_default();

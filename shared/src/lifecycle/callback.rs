@@ -17,7 +17,7 @@ pub enum Reception {
 }
 
 /// An inspection report. Recorded on every claimed host: the reconciler weighs it.
-pub fn inspection(host: &PhysicalHost) -> Reception {
+pub fn inspection(host: &PhysicalHost, _report_waits: bool) -> Reception {
     if host_view::is_claimed(host) && !host_view::run_failed(host) {
         Reception::Record
     } else {
@@ -25,35 +25,37 @@ pub fn inspection(host: &PhysicalHost) -> Reception {
     }
 }
 
-/// Success.
-pub fn provisioned(host: &PhysicalHost) -> Reception {
+/// Success. `report_waits` tells whether a report of the present run is recorded and not taken yet; it must have
+/// been looked for before `host` was read, since a report leaves the record for the host's status.
+pub fn provisioned(host: &PhysicalHost, report_waits: bool) -> Reception {
     let taken = match host.status.state {
         HostState::Deploying | HostState::Ready => true,
         HostState::Inspecting => host_view::is_claimed(host),
-        HostState::Error => host_view::deploy_interrupted(host) || outran_request(host),
-        HostState::InUse => outran_request(host),
+        HostState::Error => host_view::deploy_interrupted(host) || outran_request(host, report_waits),
+        HostState::InUse => outran_request(host, report_waits),
         HostState::New | HostState::Available => false,
     };
     if taken { Reception::Record } else { Reception::Ignore }
 }
 
-/// Failure.
-pub fn provision_failed(host: &PhysicalHost) -> Reception {
+/// Failure; `report_waits` as for [`provisioned`].
+pub fn provision_failed(host: &PhysicalHost, report_waits: bool) -> Reception {
     match host.status.state {
         HostState::Deploying => Reception::Record,
         HostState::Inspecting if host_view::is_claimed(host) => Reception::Record,
-        HostState::Error if host_view::deploy_interrupted(host) || outran_request(host) => Reception::Record,
-        HostState::InUse if outran_request(host) => Reception::Record,
+        HostState::Error if host_view::deploy_interrupted(host) || outran_request(host, report_waits) => {
+            Reception::Record
+        }
+        HostState::InUse if outran_request(host, report_waits) => Reception::Record,
         HostState::Error => Reception::Clear,
         _ => Reception::Ignore,
     }
 }
 
-/// Whether the agent is ahead of the host: its report is in although the host has not been told of the boot,
-/// because a BMC fault came between. What such an agent reports next must not be lost.
-fn outran_request(host: &PhysicalHost) -> bool {
-    host_view::is_claimed(host)
-        && !host_view::run_failed(host)
-        && host.status.run.is_some()
-        && host_view::report_in(&host.status)
+/// Whether the agent is ahead of the host: its report is in, or waits, although the host has not been told of the
+/// boot, because the controller was slow, was restarted, or met a BMC fault. What such an agent reports next must
+/// not be lost.
+fn outran_request(host: &PhysicalHost, report_waits: bool) -> bool {
+    let reported = host.status.run.is_some() && host_view::report_in(&host.status);
+    host_view::is_claimed(host) && !host_view::run_failed(host) && (reported || report_waits)
 }

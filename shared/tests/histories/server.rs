@@ -14,6 +14,8 @@ use crate::world::{Agent, World};
 
 impl World {
     pub(crate) fn fetch(&mut self, index: usize, client: IpAddr, old_nonce: Option<usize>) {
+        let waits = self.signals.get(&index).into_iter().flatten();
+        let waits = waits.filter(|s| s.key == SignalKey::InspectionResult).count() > 0;
         let host = self.hosts[index].clone();
         let Some((credentials, _)) = self.credentials.get(&index).cloned() else { return };
         let nonce = match old_nonce {
@@ -60,14 +62,14 @@ impl World {
         let (key, value, report, reception) = match call {
             Call::Report { cores } => {
                 let text = format!(r#"{{"cpus":[{{"cores":{cores}}}]}}"#);
-                (SignalKey::InspectionResult, "result".to_owned(), Some(text), callback::inspection(&host))
+                (SignalKey::InspectionResult, "result".to_owned(), Some(text), callback::inspection(&host, waits))
             }
             Call::Provisioned => {
-                (SignalKey::Provisioned, "provisioned".to_owned(), None, callback::provisioned(&host))
+                (SignalKey::Provisioned, "provisioned".to_owned(), None, callback::provisioned(&host, waits))
             }
             Call::Failed => {
                 let reason = sanitise_reason("image digest mismatch");
-                (SignalKey::ProvisionFailed, reason, None, callback::provision_failed(&host))
+                (SignalKey::ProvisionFailed, reason, None, callback::provision_failed(&host, waits))
             }
             Call::Progress { bytes } => return self.observe_progress(index, &run, bytes),
         };

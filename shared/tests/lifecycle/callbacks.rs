@@ -21,7 +21,7 @@ fn s104_s110_each_state_takes_what_it_can_use() {
     for (state, report, success, failure) in table {
         let host = Bench::at(state).host;
         assert_eq!(
-            (inspection(&host), provisioned(&host), provision_failed(&host)),
+            (inspection(&host, false), provisioned(&host, false), provision_failed(&host, false)),
             (report, success, failure),
             "{state:?}"
         );
@@ -31,14 +31,17 @@ fn s104_s110_each_state_takes_what_it_can_use() {
 #[test]
 fn s109_a_failed_run_takes_nothing() {
     let host = Bench::run_failed().host;
-    assert_eq!((inspection(&host), provisioned(&host), provision_failed(&host)), (Ignore, Ignore, Clear));
+    assert_eq!(
+        (inspection(&host, false), provisioned(&host, false), provision_failed(&host, false)),
+        (Ignore, Ignore, Clear)
+    );
 }
 
 #[test]
 fn an_interrupted_deployment_takes_its_result() {
     let mut bench = Bench::at(Error);
     bench.host.status.deploying_timestamp = Some(bench.now);
-    assert_eq!((provisioned(&bench.host), provision_failed(&bench.host)), (Record, Record));
+    assert_eq!((provisioned(&bench.host, false), provision_failed(&bench.host, false)), (Record, Record));
 }
 
 #[test]
@@ -46,7 +49,10 @@ fn a_released_host_takes_nothing_but_what_ends_a_deployment() {
     let mut bench = Bench::at(Inspecting);
     bench.host.spec.consumer_ref = None;
     let host = &bench.host;
-    assert_eq!((inspection(host), provisioned(host), provision_failed(host)), (Ignore, Ignore, Ignore));
+    assert_eq!(
+        (inspection(host, true), provisioned(host, true), provision_failed(host, true)),
+        (Ignore, Ignore, Ignore)
+    );
 }
 
 #[test]
@@ -55,5 +61,15 @@ fn an_agent_ahead_of_its_host_is_not_lost() {
     bench.observe(&down());
     bench.report("{}");
     bench.observe(&down());
-    assert_eq!((provisioned(&bench.host), provision_failed(&bench.host)), (Record, Record));
+    assert_eq!((provisioned(&bench.host, false), provision_failed(&bench.host, false)), (Record, Record));
+}
+
+#[test]
+fn a_result_that_comes_before_the_report_is_taken_is_kept() {
+    for state in [InUse, Error] {
+        let host = Bench::at(state).host;
+        assert_eq!((provisioned(&host, true), provision_failed(&host, true)), (Record, Record), "{state:?}");
+    }
+    let host = Bench::run_failed().host;
+    assert_eq!((provisioned(&host, true), provision_failed(&host, true)), (Ignore, Clear));
 }
