@@ -21,15 +21,23 @@ const RECOVERY: Duration = Duration::from_secs(150);
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_servers_outlive_fifty_killed_controllers() -> Result<()> {
     rustls::crypto::ring::default_provider().install_default().ok();
+    let dir = tempfile::tempdir()?;
+    let outcome = outlive(dir.path()).await;
+    if outcome.is_err() {
+        println!("the controller's log is {}", dir.keep().join("controller.log").display());
+    }
+    outcome
+}
+
+async fn outlive(dir: &Path) -> Result<()> {
     // Instants are chance; what the controller does at them is not the seed's to repeat.
     let mut chance = Chance::seeded();
 
     // Long enough in all that there is work left at every kill.
     let writing: Vec<_> = (0..SERVERS).map(|_| Duration::from_millis(chance.within(500..40_000))).collect();
-    let dir = tempfile::tempdir()?;
     let program = Path::new(env!("CARGO_BIN_EXE_farrier-under-test"));
     let plan = Plan { servers: SERVERS, behaviour: &|server| Behaviour::Writes(writing[server]) };
-    let mut room = Room::open(program, dir.path(), &plan).await?;
+    let mut room = Room::open(program, dir, &plan).await?;
     room.add_hosts().await?;
     room.add_machines().await?;
 

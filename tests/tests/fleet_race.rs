@@ -12,6 +12,7 @@ use farrier_controller::reconcile::{self, Context};
 use farrier_controller::store::Store;
 use farrier_shared::lifecycle::fault::BmcFacts;
 use farrier_shared::lifecycle::{PowerState, Timings};
+use farrier_shared::resource::condition::Truth;
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost, Secret};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -108,10 +109,7 @@ async fn one_round() -> Result<BTreeSet<String>> {
     let hosts: Vec<PhysicalHost> = store.list(None).await?;
     ensure!(claims(&hosts) == winners, "hosts changed hands");
     let associated = |m: &Beskar7Machine| {
-        m.status
-            .conditions
-            .iter()
-            .any(|c| c.kind == "PhysicalHostAssociated" && c.status.to_string() == "True")
+        m.status.conditions.iter().any(|c| c.kind == "PhysicalHostAssociated" && c.status == Truth::True)
     };
     let machines: Vec<Beskar7Machine> = store.list(None).await?;
     for machine in machines.iter().filter(|m| associated(m)) {

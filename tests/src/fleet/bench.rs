@@ -46,8 +46,17 @@ pub struct Measured {
 /// When one does not become `Ready` in time.
 pub async fn measure(program: &Path, hosts: usize, idle: Duration) -> Result<Measured> {
     let dir = tempfile::tempdir()?;
+    let measured = measure_in(program, dir.path(), hosts, idle).await;
+    if measured.is_err() {
+        // The error names the controller's log, so that stays.
+        let _ = dir.keep();
+    }
+    measured
+}
+
+async fn measure_in(program: &Path, dir: &Path, hosts: usize, idle: Duration) -> Result<Measured> {
     let plan = Plan { servers: hosts, behaviour: &|_| Behaviour::Writes(WRITING) };
-    let room = Room::open(program, dir.path(), &plan).await?;
+    let room = Room::open(program, dir, &plan).await?;
     let limit = Duration::from_secs(120 + hosts as u64 / 5);
     room.add_hosts().await?;
     let every = Duration::from_secs(2);

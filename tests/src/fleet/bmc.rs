@@ -20,6 +20,8 @@ use super::{address, mac, name};
 
 pub(super) const USER: &str = "operator";
 pub(super) const PASSWORD: &str = "fleet-bmc-password";
+/// Ports tried before giving up.
+const TRIES: u16 = 20;
 const SYSTEM: &str = "/redfish/v1/Systems/1";
 const NICS: &str = "/redfish/v1/Systems/1/EthernetInterfaces";
 const RESET: &str = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
@@ -66,12 +68,9 @@ impl Bmcs {
             authorization: format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}"))),
         });
         let app = Router::new().fallback(answer).with_state(shared);
+        let (port, listeners) = listen(count).await?;
         let mut serving = JoinSet::new();
-        let mut port = 0;
-        for number in 0..count {
-            let at = SocketAddr::from((address(number), port));
-            let listener = TcpListener::bind(at).await.with_context(|| format!("listen at {at}"))?;
-            port = listener.local_addr()?.port();
+        for listener in listeners {
             let app = app.clone();
             serving.spawn(async move {
                 axum::serve(listener, app).await.ok();
@@ -79,6 +78,28 @@ impl Bmcs {
         }
         Ok(Self { port, _serving: serving })
     }
+}
+
+/// One port at every address. Below those the kernel hands out, since firmware has the same addresses.
+async fn listen(count: usize) -> Result<(u16, Vec<TcpListener>)> {
+    let mut taken = None;
+    let own = u16::try_from(std::process::id() % 10_000)?;
+    for port in (0..TRIES).map(|offset| 20_000 + (own + offset * 97) % 10_000) {
+        let mut listeners = Vec::with_capacity(count);
+        for number in 0..count {
+            match TcpListener::bind(SocketAddr::from((address(number), port))).await {
+                Ok(listener) => listeners.push(listener),
+                Err(error) => {
+                    taken = Some(anyhow::Error::from(error).context(format!("{}:{port}", address(number))));
+                    break;
+                }
+            }
+        }
+        if listeners.len() == count {
+            return Ok((port, listeners));
+        }
+    }
+    Err(taken.unwrap_or_else(|| anyhow::anyhow!("no port was tried"))).context("listen as BMCs")
 }
 
 /// The server is told by the address the request was sent to.
