@@ -76,7 +76,14 @@ pub(super) async fn too_large(given: &Given) -> Result<()> {
     fails(
         given,
         lab,
-        Doomed { image, digest, disks, reason: &["disk", "large"], untouched: true, ..Doomed::default() },
+        Doomed {
+            image,
+            digest,
+            disks,
+            reason: &["disk", "at least 31457280 bytes", "16777216 bytes"],
+            untouched: true,
+            ..Doomed::default()
+        },
     )
     .await
 }
