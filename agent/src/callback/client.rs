@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farrier_shared::contract::callback::{
-    Event, MAX_BOOTSTRAP_BODY, MAX_REASON, ProvisionFailed, Provisioned,
+    Event, MAX_BOOTSTRAP_BODY, ProvisionFailed, Provisioned, cut_reason,
 };
 use farrier_shared::contract::cmdline::BootParams;
 use farrier_shared::contract::paths::Callback;
@@ -186,13 +186,12 @@ impl Client {
         self.retry(&call, |_, wait| Instant::now() + wait > deadline).await
     }
 
-    /// Reports failure; `false` when the controller does not know the call.
+    /// Reports failure, in at most 256 bytes; `false` when the controller does not know the call.
     ///
     /// # Errors
     /// When it did not get through.
     pub async fn provision_failed(&self, reason: &str) -> Result<bool, CallbackError> {
-        let end = (0..=MAX_REASON.min(reason.len())).rev().find(|at| reason.is_char_boundary(*at));
-        let reason = reason[..end.unwrap_or(0)].to_owned();
+        let reason = cut_reason(reason).to_owned();
         known(self.post_json(Callback::ProvisionFailed, &ProvisionFailed { reason }).await)
     }
 

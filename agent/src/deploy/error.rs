@@ -1,7 +1,7 @@
 //! Why no system was installed, in words an operator can act on.
 
 use farrier_shared::contract::Digest;
-use farrier_shared::contract::callback::MAX_REASON;
+use farrier_shared::contract::callback::cut_reason;
 
 use crate::disk::DiskError;
 use crate::disk::gpt::GptError;
@@ -184,14 +184,12 @@ pub enum DeployError {
 impl DeployError {
     /// Step and cause for the operator: at most 256 bytes, no secret, no path of a URL.
     pub fn reason(&self) -> String {
-        let mut text = match self {
+        let text = match self {
             // The end of the message is what matters most here, and a long first cause must not push it out.
             Self::NotWiped { disk, cause, .. } => format!("DISK {disk} NOT WIPED after {}", cause.reason()),
             other => format!("{}: {other}", other.step()),
         };
-        let end = (0..=MAX_REASON.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-        text.truncate(end.unwrap_or(0));
-        text
+        cut_reason(&text).to_owned()
     }
 
     /// The step that failed, in one word.
@@ -228,6 +226,8 @@ fn human(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use farrier_shared::contract::callback::MAX_REASON;
+
     use super::*;
 
     #[test]

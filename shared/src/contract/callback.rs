@@ -41,8 +41,12 @@ pub fn sanitise_reason(reason: &str) -> String {
         reason.chars().filter(|c| !c.is_control() && *c != '\u{fffd}' && !is_invisible(*c)).collect();
     let trimmed = printable.trim();
     let text = if trimmed.is_empty() { "no details provided" } else { trimmed };
-    let cut = (0..=MAX_REASON.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{FAILURE_PREFIX}{}", &text[..cut])
+    format!("{FAILURE_PREFIX}{}", cut_reason(text))
+}
+
+/// At most [`MAX_REASON`] bytes from the start of a reason, whole characters.
+pub fn cut_reason(reason: &str) -> &str {
+    &reason[..reason.floor_char_boundary(MAX_REASON)]
 }
 
 /// Separators, format and private characters: they print as nothing, as anything, or turn text around on a
