@@ -1,6 +1,7 @@
 //! The order of a run, top to bottom: [`attempt`]. Around it, what makes every end of it known: [`pid1`].
 
 mod contact;
+mod deadline;
 mod options;
 
 use std::path::{Path, PathBuf};
@@ -17,8 +18,10 @@ use crate::disk::{self, Disk, DiskError, KernelTarget, Target};
 use crate::facts::{self, Facts};
 use crate::init::drivers::{self, Named};
 use crate::init::{self, Ending, Init};
-use crate::net::{self, Wanted};
+use crate::net::{self, Network, Wanted};
 use crate::seed::{CosOem, Seed};
+
+use deadline::{blocking, to_the_end, within};
 
 pub use contact::Contact;
 pub use options::{Options, OptionsError};
@@ -28,8 +31,17 @@ const WORK: &str = "/run";
 /// How often a run that only waits says that it does.
 const WAITING_PERIOD: Duration = Duration::from_secs(30);
 
-/// How long a run that was stopped may take to leave a disk unbootable.
-const STOP_WAIT: Duration = Duration::from_secs(120);
+/// How long drivers may take: several times what waiting for hardware allows itself, and less than for ever, which
+/// is what a probe of broken hardware may take.
+const DRIVERS_WAIT: Duration = Duration::from_secs(5 * 60);
+/// How long looking at the machine may take, disks that answer slowly included.
+const FACTS_WAIT: Duration = Duration::from_secs(2 * 60);
+/// How long the network may take, several interfaces included.
+const NETWORK_WAIT: Duration = Duration::from_secs(10 * 60);
+/// How long the first MiB of the image may take: longer than its server's failures are borne.
+const PEEK_WAIT: Duration = Duration::from_secs(20 * 60);
+/// How long a run that was stopped may take to leave a disk unbootable, and a bit.
+const STOP_WAIT: Duration = Duration::from_secs(130);
 
 /// A run that ended without an installed system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,12 +72,12 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let params = BootParams::parse(&cmdline).map_err(Failure::at("command line"))?;
     let options = Options::parse(&params.extra).map_err(Failure::at("command line"));
 
-    load_drivers(&root, &params).await?;
-    let network =
-        net::bring_up(&root, &Wanted::from_params(&params)).await.map_err(Failure::at("network"))?;
+    let drivers = load_drivers(&root, &params).await;
+    let network = bring_up_network(&root, &params).await?;
     let resolver = net::resolver(&network.config);
     contact.open(&params, Arc::clone(&resolver), Policy::default()).map_err(Failure::at("controller"))?;
-    // What the command line asks in vain for is reported too, so it had to wait for the network.
+    // These failures are reported like all others, so they had to wait for the network.
+    drivers?;
     let options = options?;
 
     contact.event(EventName::Preparing, &format!("network is up on {}", network.config.interface));
@@ -80,7 +92,8 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
 
     contact.event(EventName::Installing, "looking at the image");
     let images = ImageClient::new(resolver).map_err(|e| Failure::new("image", &e.reason()))?;
-    let image = images.peek(&params.target).await.map_err(|e| Failure::new("image", &e.reason()))?;
+    let peek = async { images.peek(&params.target).await.map_err(|e| Failure::new("image", &e.reason())) };
+    let image = within("image", PEEK_WAIT, peek).await?;
     // Looked up anew: the wait may have been long, and only now is known how large a disk is needed.
     let disks = look_around(&root).await?.disks;
     let disk = choose(&disks, &params, image.required, &root)?;
@@ -88,10 +101,12 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let order = options.order(&params);
     let roots = facts::roots(&root);
     let seed: Arc<dyn Seed> = Arc::new(CosOem::new(user_data, params.provider_id.clone(), WORK.into()));
+    let disk_name = disk.path.display().to_string();
     let target: Arc<dyn Target> = Arc::new(KernelTarget::new(disk, roots));
     let progress = Arc::new(Progress::new());
     let installing = deploy::install(&images, &order, target, seed, Arc::clone(&progress));
     let outcome = contact.while_installing(Box::pin(installing), &progress).await;
+    let outcome = outcome.map_err(|still| stands_still(still, &disk_name, &progress))?;
     let outcome = outcome.map_err(|e| Failure::new("deploy", &e.reason()))?;
     tracing::info!(written = outcome.written, read_back = outcome.read_back, "the system is installed");
 
@@ -103,14 +118,14 @@ pub fn pid1() -> ! {
     let init = init::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let succeeded = match runtime {
-        Ok(runtime) => runtime.block_on(told(&init)),
+        Ok(runtime) => to_the_end(runtime, told(&init)).unwrap_or(false),
         Err(error) => {
             tracing::error!(%error, "no runtime");
             false
         }
     };
     let ending = if succeeded { Ending::Reboot } else { init.on_failure };
-    init::end(ending, !succeeded, &init.watchdog)
+    init::end(ending, !succeeded, &init)
 }
 
 /// Runs an attempt and sees to it that the controller learns how it ended; whether it succeeded.
@@ -169,12 +184,29 @@ async fn stopped() -> &'static str {
 async fn load_drivers(root: &Path, params: &BootParams) -> Result<(), Failure> {
     let (root, named) = (root.to_owned(), Named { nic: params.bootif, disk: params.disk.clone() });
     let work = move || drivers::bring_up(&root, &init::kernel_release(), &named);
-    tokio::task::spawn_blocking(work).await.map_err(Failure::at("drivers"))
+    blocking("drivers", DRIVERS_WAIT, work).await
+}
+
+async fn bring_up_network(root: &Path, params: &BootParams) -> Result<Network, Failure> {
+    let wanted = Wanted::from_params(params);
+    let network = async { net::bring_up(root, &wanted).await.map_err(Failure::at("network")) };
+    within("network", NETWORK_WAIT, network).await
 }
 
 async fn look_around(root: &Path) -> Result<Facts, Failure> {
     let root = root.to_owned();
-    tokio::task::spawn_blocking(move || facts::collect(&root)).await.map_err(Failure::at("facts"))
+    blocking("facts", FACTS_WAIT, move || facts::collect(&root)).await
+}
+
+fn stands_still(still: Duration, disk: &str, progress: &Progress) -> Failure {
+    let at = progress.snapshot();
+    let cause = format!(
+        "{}: no progress for {} s after {} bytes; the disk {disk} or the image server hangs",
+        at.step.word(),
+        still.as_secs(),
+        at.bytes
+    );
+    Failure::new("deploy", &cause)
 }
 
 fn choose(disks: &[Disk], params: &BootParams, required: u64, root: &Path) -> Result<Disk, Failure> {

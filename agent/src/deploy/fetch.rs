@@ -41,6 +41,8 @@ pub struct Timing {
     pub partitions: Duration,
     /// Wait between looks for them.
     pub partition_poll: Duration,
+    /// Most time for an installation given up to wipe its disk, which may be what it hangs in.
+    pub stop: Duration,
 }
 
 impl Default for Timing {
@@ -53,6 +55,7 @@ impl Default for Timing {
             longest_wait: Duration::from_secs(20),
             partitions: Duration::from_secs(20),
             partition_poll: Duration::from_millis(200),
+            stop: Duration::from_secs(120),
         }
     }
 }

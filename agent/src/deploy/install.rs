@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
+use std::time::Duration;
 
 use farrier_shared::contract::{Digest, WebUrl};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
@@ -15,7 +16,7 @@ use super::pipeline::{Served, Stages};
 use super::place::Content;
 use super::{DeployError, ImageClient, Progress, Step, Timing};
 use crate::disk::io::forget_cache;
-use crate::disk::wipe::{wipe, wipe_found};
+use crate::disk::wipe::{log_found, wipe};
 use crate::disk::{Access, BlockDevice, Target, gpt};
 use crate::seed::Seed;
 
@@ -61,7 +62,7 @@ pub struct Outcome {
 /// Installs the image on the target and plants the seed.
 ///
 /// On any failure after the first write both ends of the disk are wiped, so that it does not boot. Dropping the
-/// future gives up, and returns once the disk is wiped.
+/// future gives up, and returns once the disk is wiped, or after [`Timing::stop`].
 ///
 /// # Errors
 /// What failed first; [`DeployError::NotWiped`] when the disk could not be made unbootable on top of it.
@@ -89,14 +90,16 @@ pub async fn install(
         began: AtomicBool::new(false),
         device: Mutex::new(None),
     };
-    let thread = thread::Builder::new()
+    let (ends, ended) = std::sync::mpsc::channel::<()>();
+    thread::Builder::new()
         .name("deploy".to_owned())
         .spawn(move || {
             // A future that was dropped wants no result; the disk is in order anyway.
             let _ = done.send(work.run(items));
+            drop(ends);
         })
         .map_err(|_| DeployError::Fault { stage: "deploy" })?;
-    let _joined = JoinOnDrop(Some(thread));
+    let _waits = WaitOnDrop { ended, wait: client.timing.stop };
     let fetched = {
         let fetch = pump(&mut download, first, feed);
         tokio::pin!(fetch);
@@ -130,14 +133,17 @@ async fn pump(download: &mut Download, first: Option<bytes::Bytes>, feed: Feed) 
     Ok(())
 }
 
-/// Waits for the thread: whoever drops the future must not power off before the disk is wiped.
-struct JoinOnDrop(Option<JoinHandle<()>>);
+/// Waits for the thread, which holds the other end for as long as it runs: whoever drops the future must not power
+/// off before the disk is wiped.
+struct WaitOnDrop {
+    ended: std::sync::mpsc::Receiver<()>,
+    wait: Duration,
+}
 
-impl Drop for JoinOnDrop {
+impl Drop for WaitOnDrop {
     fn drop(&mut self) {
-        if let Some(thread) = self.0.take() {
-            // Its panic is already known by the missing result.
-            let _ = thread.join();
+        if self.ended.recv_timeout(self.wait) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            tracing::error!("the installation did not stop in {:?}; its disk does not answer", self.wait);
         }
     }
 }
@@ -198,8 +204,11 @@ impl Work {
 
     /// Everything checkable has been checked: what was on the disk goes.
     fn begin(&self, device: &dyn BlockDevice) -> Result<(), DeployError> {
-        if !self.began.swap(true, Ordering::SeqCst) {
-            wipe_found(device)?;
+        if !self.began.load(Ordering::SeqCst) {
+            // A disk that cannot even be read is left as it was found.
+            log_found(device)?;
+            self.began.store(true, Ordering::SeqCst);
+            wipe(device)?;
         }
         Ok(())
     }

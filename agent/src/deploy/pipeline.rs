@@ -70,7 +70,7 @@ impl Stages<'_> {
         thread::scope(|scope| {
             let hash = scope.spawn(|| hash(feed, to_decoder, self.progress, &stop));
             let decode = scope.spawn(move || self.decode(pieces, &empty, |block| filled.send(block).is_ok()));
-            let writers = Writers::start(scope, self.device, &give_back);
+            let writers = Writers::start(scope, self.device, &give_back, self.progress);
             // The decoder learns that all writers are gone by there being no more buffers.
             drop(give_back);
             let placed = self.place(&blocks, &writers);

@@ -54,6 +54,8 @@ pub struct Progress {
     bytes: AtomicU64,
     /// Zero when unknown.
     total: AtomicU64,
+    /// Bytes that went anywhere, in all steps: an image of zeros hardly counts as served, yet takes long to write.
+    moved: AtomicU64,
 }
 
 /// One look at a [`Progress`].
@@ -86,6 +88,17 @@ impl Progress {
     /// Counts bytes done.
     pub fn add(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.wrote(bytes);
+    }
+
+    /// Counts bytes the disk took, which no step counts as done.
+    pub fn wrote(&self, bytes: u64) {
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that went anywhere since the beginning: what stands still for long hangs.
+    pub fn moved(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
     }
 
     /// Where it stands, without a rate.

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use super::DeployError;
+use super::{DeployError, Progress};
 use crate::disk::{AlignedBuffer, BlockDevice, DiskError, write_all};
 
 /// Size of a block.
@@ -53,6 +53,7 @@ impl<'scope> Writers<'scope> {
         scope: &'scope Scope<'scope, 'env>,
         device: &Arc<dyn BlockDevice>,
         give_back: &Sender<AlignedBuffer>,
+        progress: &'env Progress,
     ) -> Self {
         let (queue, blocks) = sync_channel::<Block>(WRITERS);
         let blocks = Arc::new(Mutex::new(blocks));
@@ -67,6 +68,7 @@ impl<'scope> Writers<'scope> {
                         let sector = device.logical_sector() as usize;
                         let whole = block.len.next_multiple_of(sector);
                         write_all(&*device, &block.buffer[..whole], block.offset)?;
+                        progress.wrote(whole as u64);
                         // Nobody fills buffers any more once the decoder is done.
                         let _ = give_back.send(block.buffer);
                     }

@@ -25,14 +25,14 @@ pub fn wipe(device: &dyn BlockDevice) -> Result<(), DiskError> {
     Ok(())
 }
 
-/// What was on the disk, logged for the operator's sake and then wiped.
+/// Logs what is on the disk and about to be wiped, for the operator's sake.
 ///
 /// # Errors
-/// As [`wipe`], or when the ends cannot be read at all.
-pub fn wipe_found(device: &dyn BlockDevice) -> Result<(), DiskError> {
+/// When the ends cannot be read at all.
+pub fn log_found(device: &dyn BlockDevice) -> Result<(), DiskError> {
     let found = signatures(device)?;
     if !found.is_empty() {
         tracing::info!(disk = device.name(), found = found.join(", "), "wiping what an earlier system left");
     }
-    wipe(device)
+    Ok(())
 }

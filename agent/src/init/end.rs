@@ -1,4 +1,4 @@
-//! How a run ends: never by parking, but where a person asked for it.
+//! How a run ends: with a restart or power off, never by parking.
 
 use std::fs;
 use std::panic;
@@ -6,16 +6,18 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::reboot::{RebootMode, reboot};
+use nix::sys::reboot::{RebootMode, reboot, set_cad_enabled};
 
-use super::Watchdog;
+use super::Init;
 
 /// How long dirty pages may take to reach a disk that may be dying.
 const SYNC_WAIT: Duration = Duration::from_secs(60);
 /// How long a person has to read the console before it goes dark.
 const READING_TIME: Duration = Duration::from_secs(10);
-/// Between two tries to make the kernel obey.
-const INSIST: Duration = Duration::from_secs(30);
+/// The same with `beskar7.debug`. Ctrl-Alt-Del ends it sooner.
+const DEBUG_READING_TIME: Duration = Duration::from_secs(15 * 60);
+/// Between two tries to make the kernel obey: a RAID controller may take a minute to empty its cache.
+const INSIST: Duration = Duration::from_secs(120);
 
 /// What becomes of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,25 +26,27 @@ pub enum Ending {
     Reboot,
     /// Off, so that it neither loops nor boots what was not verified.
     PowerOff,
-    /// Stays as it is, for a person at the console.
-    Stay,
 }
 
 impl Ending {
     /// What a failure leads to: as the command line says, off when it says nothing.
     pub fn of_failure(cmdline: &str) -> Self {
-        let mut ending = Self::PowerOff;
-        let mut debug = false;
-        for word in cmdline.split_ascii_whitespace() {
-            match word.split_once('=') {
-                Some(("farrier.on-failure", "reboot")) => ending = Self::Reboot,
-                Some(("farrier.on-failure", "poweroff")) => ending = Self::PowerOff,
-                Some(("beskar7.debug", value)) => debug = value.eq_ignore_ascii_case("true"),
-                _ => {}
-            }
+        match last(cmdline, "farrier.on-failure") {
+            Some("reboot") => Self::Reboot,
+            _ => Self::PowerOff,
         }
-        if debug { Self::Stay } else { ending }
     }
+}
+
+/// Whether the command line asks for a fuller log and time to read it.
+pub(super) fn is_debug(cmdline: &str) -> bool {
+    last(cmdline, "beskar7.debug").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// A parameter's value: of duplicates the last counts. These are needed even where the rest is no run's.
+fn last<'a>(cmdline: &'a str, key: &str) -> Option<&'a str> {
+    let mut words = cmdline.split_ascii_whitespace().filter_map(|word| word.split_once('='));
+    words.rfind(|(k, _)| *k == key).map(|(_, value)| value)
 }
 
 /// Logs a panic with its place. What it says beyond that stays on the console.
@@ -54,40 +58,51 @@ pub(super) fn log_panics() {
 }
 
 /// Ends the run. Does not return.
-pub fn end(ending: Ending, failed: bool, watchdog: &Watchdog) -> ! {
-    if ending == Ending::Stay {
-        tracing::warn!("beskar7.debug is set: the machine stays as it is");
-        loop {
-            thread::sleep(Duration::from_secs(3600));
-        }
-    }
+pub fn end(ending: Ending, failed: bool, init: &Init) -> ! {
     tracing::info!(?ending, "the run is over");
     if failed {
-        thread::sleep(READING_TIME);
+        let time = if init.debug { DEBUG_READING_TIME } else { READING_TIME };
+        tracing::info!("the console stays for {} s; Ctrl-Alt-Del restarts at once", time.as_secs());
+        // Where the kernel keeps it from us, it does that anyway.
+        let _ = set_cad_enabled(true);
+        thread::sleep(time);
     }
     sync();
-    watchdog.stop();
+    init.watchdog.stop();
     thread::sleep(Duration::from_secs(1));
+    // On a thread of its own, since the call below may hang in a driver that does not let go of its device.
+    if let Err(error) = thread::Builder::new().spawn(move || insist(ending)) {
+        tracing::warn!(%error, "nobody insists on the ending");
+    }
     let mode = if ending == Ending::Reboot { RebootMode::RB_AUTOBOOT } else { RebootMode::RB_POWER_OFF };
     loop {
         let Err(errno) = reboot(mode);
-        tracing::error!(%errno, ?ending, "the kernel refuses; trying another way");
-        // Needs no cooperation of the rest of the kernel.
-        let key = if ending == Ending::Reboot { "b" } else { "o" };
-        let _ = fs::write("/proc/sysrq-trigger", key);
+        tracing::error!(%errno, ?ending, "the kernel refuses");
         thread::sleep(INSIST);
+    }
+}
+
+/// Ends the machine in a way that needs less cooperation of the kernel, should it still run after a while.
+fn insist(ending: Ending) -> ! {
+    let key = if ending == Ending::Reboot { "b" } else { "o" };
+    loop {
+        thread::sleep(INSIST);
+        tracing::error!(?ending, "the kernel does not end the machine; trying another way");
+        let _ = fs::write("/proc/sysrq-trigger", key);
     }
 }
 
 /// Writes back what is dirty, for as long as it is worth waiting.
 fn sync() {
     let (done, wait) = mpsc::channel();
-    thread::spawn(move || {
+    let syncing = thread::Builder::new().spawn(move || {
         nix::unistd::sync();
         // Nobody waits any longer: as good.
         let _ = done.send(());
     });
-    if wait.recv_timeout(SYNC_WAIT).is_err() {
+    if let Err(error) = syncing {
+        tracing::error!(%error, "disks not synchronised");
+    } else if wait.recv_timeout(SYNC_WAIT).is_err() {
         tracing::error!("disks did not take everything in {SYNC_WAIT:?}");
     }
 }
@@ -103,10 +118,22 @@ mod tests {
             ("quiet farrier.on-failure=reboot", Ending::Reboot),
             ("farrier.on-failure=reboot farrier.on-failure=poweroff", Ending::PowerOff),
             ("farrier.on-failure=dance", Ending::PowerOff),
-            ("farrier.on-failure=reboot beskar7.debug=TRUE", Ending::Stay),
-            ("beskar7.debug=false", Ending::PowerOff),
+            ("farrier.on-failure=reboot beskar7.debug=TRUE", Ending::Reboot),
+            ("beskar7.debug=true", Ending::PowerOff),
         ] {
             assert_eq!(Ending::of_failure(cmdline), ending, "{cmdline}");
+        }
+    }
+
+    #[test]
+    fn debugging_is_asked_for_in_one_way() {
+        for (cmdline, debug) in [
+            ("", false),
+            ("quiet beskar7.debug=TRUE", true),
+            ("beskar7.debug=true beskar7.debug=false", false),
+            ("beskar7.debug", false),
+        ] {
+            assert_eq!(is_debug(cmdline), debug, "{cmdline}");
         }
     }
 }

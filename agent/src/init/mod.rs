@@ -21,6 +21,8 @@ pub struct Init {
     pub cmdline: String,
     /// What a failure leads to.
     pub on_failure: Ending,
+    /// Whether a person wants to read the console.
+    pub debug: bool,
     /// The end of the log.
     pub journal: Journal,
     /// The watchdog, fed.
@@ -31,7 +33,7 @@ pub struct Init {
 pub fn start() -> Init {
     let failures = mounts::mount_all();
     let cmdline = fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    let debug = Ending::of_failure(&cmdline) == Ending::Stay;
+    let debug = end::is_debug(&cmdline);
     let journal = console::start(debug);
     end::log_panics();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), kernel = kernel_release(), "farrier agent");
@@ -39,7 +41,7 @@ pub fn start() -> Init {
         tracing::warn!("{failure}");
     }
     process::prepare();
-    Init { on_failure: Ending::of_failure(&cmdline), cmdline, journal, watchdog: Watchdog::start() }
+    Init { on_failure: Ending::of_failure(&cmdline), debug, cmdline, journal, watchdog: Watchdog::start() }
 }
 
 /// Version of the running kernel, which names its directory of modules.

@@ -4,13 +4,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use farrier_shared::contract::InspectionReport;
-use farrier_shared::contract::callback::{Event, EventName, MAX_REASON};
+use farrier_shared::contract::callback::{Event, EventName};
 use farrier_shared::contract::cmdline::BootParams;
 use reqwest::dns::Resolve;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::deadline::Standstill;
 use crate::callback::{CallbackError, Client, Policy, UserData};
 use crate::deploy::{Progress, Sampler, Snapshot};
 
@@ -20,10 +21,10 @@ const QUEUE: usize = 32;
 const FLUSH_WAIT: Duration = Duration::from_secs(5);
 /// How long the log may take at the end of a failed run.
 const LOG_WAIT: Duration = Duration::from_secs(20);
-/// Longest time between two events of an installation.
-const PERIOD: Duration = Duration::from_secs(5);
 /// How often an installation is looked at for a new step.
 const LOOK: Duration = Duration::from_millis(500);
+/// Longest time between two events of an installation, less one look: five seconds are promised.
+const PERIOD: Duration = Duration::from_secs(5).saturating_sub(LOOK);
 /// How long failure is reported before the machine ends all the same.
 const FAIL_WAIT: Duration = Duration::from_secs(5 * 60);
 
@@ -120,19 +121,29 @@ impl Contact {
         let _ = line.queue.try_send(event);
     }
 
-    /// Awaits an installation and tells of every new step, and of progress at least every [`PERIOD`].
-    pub async fn while_installing<T>(&self, install: impl Future<Output = T>, progress: &Progress) -> T {
+    /// Awaits an installation and tells of every new step, and of progress at least every five seconds.
+    ///
+    /// # Errors
+    /// When it stands still for so long that it hangs; how long. The future is dropped then.
+    pub async fn while_installing<T>(
+        &self,
+        install: impl Future<Output = T>,
+        progress: &Progress,
+    ) -> Result<T, Duration> {
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        let mut sampler = Sampler::new();
+        let (mut sampler, mut standstill) = (Sampler::new(), Standstill::default());
         let mut last: Option<(Instant, Snapshot)> = None;
         tokio::pin!(install);
         loop {
             tokio::select! {
-                result = &mut install => return result,
+                result = &mut install => return Ok(result),
                 _ = looks.tick() => {},
             }
             let now = Instant::now();
+            if let Some(still) = standstill.look(progress, now) {
+                return Err(still);
+            }
             let step = progress.snapshot().step;
             if last.as_ref().is_some_and(|(at, old)| old.step == step && now.duration_since(*at) < PERIOD) {
                 continue;
@@ -151,7 +162,7 @@ impl Contact {
             tracing::warn!("the network was not up: the controller cannot be told");
             return;
         };
-        match timeout(FAIL_WAIT, client.provision_failed(cut(reason))).await {
+        match timeout(FAIL_WAIT, client.provision_failed(reason)).await {
             Ok(Ok(true)) => tracing::info!("the controller knows of the failure"),
             Ok(Ok(false)) => tracing::warn!("the controller does not take reports of failure"),
             Ok(Err(error)) => tracing::error!(%error, "the controller could not be told of the failure"),
@@ -224,25 +235,10 @@ fn describe(s: &Snapshot) -> String {
     text
 }
 
-/// At most [`MAX_REASON`] bytes, whole characters.
-fn cut(reason: &str) -> &str {
-    let end = (0..=MAX_REASON.min(reason.len())).rev().find(|at| reason.is_char_boundary(*at)).unwrap_or(0);
-    &reason[..end]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::deploy::Step;
-
-    #[test]
-    fn reasons_are_cut_between_characters() {
-        assert_eq!(cut("network: no offer"), "network: no offer");
-        let long = "ä".repeat(200);
-        assert_eq!(cut(&long).len(), 256);
-        let odd = format!("x{long}");
-        assert_eq!(cut(&odd).len(), 255);
-    }
 
     #[test]
     fn progress_reads_like_a_sentence() {

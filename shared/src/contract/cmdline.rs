@@ -45,7 +45,7 @@ pub struct BootParams {
     pub static_ip: Option<StaticIp>,
     /// How long to wait for user-data.
     pub timeout: Duration,
-    /// Keep the console and do not reboot on failure.
+    /// Log more, and keep the console for a while after a failure.
     pub debug: bool,
     /// The interface the firmware booted from.
     pub bootif: Option<MacAddress>,

@@ -18,6 +18,10 @@ pub(super) struct Faults {
     pub(super) bad_write: Option<u64>,
     /// This byte always reads as something else.
     pub(super) bad_read: Option<u64>,
+    /// Nothing can be read at all.
+    pub(super) unreadable: bool,
+    /// No write ever ends.
+    pub(super) hangs: bool,
     /// This many re-reads of the partition table fail.
     pub(super) busy: u64,
 }
@@ -117,7 +121,10 @@ impl BlockDevice for FileDisk {
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
         let len = self.admit(data.as_ptr(), data.len(), offset)?;
-        let bad = self.0.faults.lock().unwrap().bad_write;
+        let Faults { bad_write: bad, hangs, .. } = *self.0.faults.lock().unwrap();
+        while hangs {
+            std::thread::park();
+        }
         // Zeros can be written there, so that the wipe afterwards is not what fails.
         if contains(offset, len, bad).is_some() && data[..len].iter().any(|b| *b != 0) {
             return Err(io::Error::from_raw_os_error(nix::libc::EIO));
@@ -127,6 +134,9 @@ impl BlockDevice for FileDisk {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let len = self.admit(buffer.as_ptr(), buffer.len(), offset)?;
+        if self.0.faults.lock().unwrap().unreadable {
+            return Err(io::Error::from_raw_os_error(nix::libc::EIO));
+        }
         self.0.file.read_exact_at(&mut buffer[..len], offset)?;
         let bad = self.0.faults.lock().unwrap().bad_read;
         // A stuck byte is zero after the wipe, or the wipe would be what is tested.

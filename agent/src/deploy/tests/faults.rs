@@ -37,6 +37,30 @@ async fn a_disk_that_lies_is_found_out_by_reading_back() {
 }
 
 #[tokio::test]
+async fn a_disk_that_cannot_be_read_is_left_as_it_was_found() {
+    let image = gpt_image(6 * MIB, 512);
+    let server = Server::honest(&image).await;
+    let target = FileTarget::with_faults(DISK, Faults { unreadable: true, ..Faults::default() });
+    let error = run(&server, sha256(&image), &target).await.unwrap_err();
+    assert!(error.reason().starts_with("disk: reading /dev/vda at byte 0"), "{error}");
+    assert!(target.is_untouched());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_hangs_holds_a_run_called_off_for_a_while_only() {
+    let image = gpt_image(6 * MIB, 512);
+    let server = Server::honest(&image).await;
+    let target = FileTarget::with_faults(DISK, Faults { hangs: true, ..Faults::default() });
+    let start = std::time::Instant::now();
+    let order = order(&server, sha256(&image));
+    let (client, progress) = (client(), Arc::new(Progress::new()));
+    let installing = install(&client, &order, target, Arc::new(TestSeed { fails: false }), progress);
+    let ended = tokio::time::timeout(Duration::from_millis(500), Box::pin(installing)).await;
+    assert!(ended.is_err(), "it hangs");
+    assert!((2..30).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
 async fn without_a_place_for_the_seed_nothing_boots() {
     let image = gpt_image(6 * MIB, 512);
     let server = Server::honest(&image).await;

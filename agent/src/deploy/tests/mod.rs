@@ -41,6 +41,7 @@ fn client() -> ImageClient {
         longest_wait: Duration::from_millis(4),
         partitions: Duration::from_secs(2),
         partition_poll: Duration::from_millis(5),
+        stop: Duration::from_secs(2),
     };
     ImageClient::with_timing(Arc::new(NoNames), timing).unwrap()
 }
