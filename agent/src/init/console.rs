@@ -9,6 +9,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::sys::termios::{BaudRate, SetArg, cfsetspeed, tcgetattr, tcsetattr};
 use nix::time::{ClockId, clock_gettime};
@@ -22,6 +24,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// How much of the log is kept, in bytes.
 const KEPT: usize = 256 << 10;
+/// How long a terminal may take for a line: a full buffer is sent within it even at the slowest speed in use.
+const TERMINAL_PATIENCE: Duration = Duration::from_secs(1);
+/// Between two tries.
+const TERMINAL_PAUSE: Duration = Duration::from_millis(5);
 const SERIAL: &str = "ttyS0";
 
 /// The end of the log, for the controller.
@@ -80,8 +86,46 @@ impl FormatTime for Uptime {
     }
 }
 
+/// A terminal that may refuse what it is given.
+struct Terminal<W> {
+    device: W,
+    /// It refused last time.
+    stuck: bool,
+}
+
+impl<W: Write> Terminal<W> {
+    fn new(device: W) -> Self {
+        Self { device, stuck: false }
+    }
+
+    /// Writes a line, or as much of it as is taken within `patience`: flow control or a Ctrl-S at the other end
+    /// must not hold the run.
+    fn write(&mut self, mut text: &[u8], patience: Duration) {
+        let start = Instant::now();
+        while !text.is_empty() {
+            match self.device.write(text) {
+                Ok(taken) if taken > 0 => {
+                    self.stuck = false;
+                    text = &text[taken..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // Waited for once, until it takes something again.
+                    if self.stuck || start.elapsed() >= patience {
+                        self.stuck = true;
+                        return;
+                    }
+                    thread::sleep(TERMINAL_PAUSE);
+                }
+                // It went away, which must not stop the run either.
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+}
+
 struct Outputs {
-    terminals: Vec<File>,
+    terminals: Vec<Terminal<File>>,
     kernel: Option<File>,
 }
 
@@ -89,7 +133,8 @@ fn open_outputs() -> Outputs {
     let open = |path: &str| {
         OpenOptions::new()
             .write(true)
-            .custom_flags(nix::libc::O_NOCTTY | nix::libc::O_CLOEXEC)
+            // Without O_NONBLOCK, opening a serial port waits for a carrier, and writing for flow control.
+            .custom_flags(nix::libc::O_NOCTTY | nix::libc::O_CLOEXEC | nix::libc::O_NONBLOCK)
             .open(path)
             .ok()
     };
@@ -110,6 +155,7 @@ fn open_outputs() -> Outputs {
     }
     // The kernel would drop lines beyond ten in five seconds; where it insists, it drops them.
     let _ = fs::write("/proc/sys/kernel/printk_devkmsg", "on\n");
+    let terminals = terminals.into_iter().map(Terminal::new).collect();
     Outputs { terminals, kernel: open("/dev/kmsg") }
 }
 
@@ -132,8 +178,7 @@ impl Write for Console {
         self.journal.append(line);
         let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
         for terminal in &mut outputs.terminals {
-            // A terminal that went away must not stop the run.
-            let _ = terminal.write_all(&carriage_returns(line));
+            terminal.write(&carriage_returns(line), TERMINAL_PATIENCE);
         }
         if let Some(kernel) = &mut outputs.kernel {
             // Level 7: kept by the kernel, not shown a second time on the console.
@@ -174,6 +219,41 @@ mod tests {
         let text = String::from_utf8(journal.text()).unwrap();
         assert!(text.len() <= KEPT && text.len() > KEPT - 32);
         assert!(text.starts_with("line ") && text.ends_with("line 39999\n"));
+    }
+
+    /// Takes so many bytes and then blocks.
+    struct Slow {
+        room: usize,
+        taken: Vec<u8>,
+        tries: usize,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+            self.tries += 1;
+            let n = text.len().min(self.room);
+            self.room -= n;
+            self.taken.extend(&text[..n]);
+            if n == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(n) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_stopped_terminal_is_waited_for_once_and_used_again_when_it_goes_on() {
+        let mut terminal = Terminal::new(Slow { room: 3, taken: Vec::new(), tries: 0 });
+        terminal.write(b"hello", Duration::from_millis(20));
+        assert!(terminal.stuck);
+        terminal.device.tries = 0;
+        terminal.write(b"lost", Duration::from_secs(3600));
+        assert_eq!(terminal.device.tries, 1, "no second wait");
+        terminal.device.room = 100;
+        terminal.write(b"back", Duration::ZERO);
+        assert!(!terminal.stuck);
+        assert_eq!(terminal.device.taken, b"helback");
     }
 
     #[test]
