@@ -214,7 +214,15 @@ async fn race(
                 continue;
             }
         };
-        let trial = configure(netlink, link.clone(), lease.plan.clone(), None, start).await?;
+        let trial = match configure(netlink, link.clone(), lease.plan.clone(), None, start).await {
+            Ok(trial) => trial,
+            // One interface's odd lease says nothing of the others.
+            Err(error) => {
+                failures.push(format!("{}: {error}", link.name));
+                netlink.clear(link.index).await;
+                continue;
+            }
+        };
         if reach(&trial.config, api, RACE_REACH_WAIT).await {
             let plan = lease.plan.clone();
             winner = Some(configure(netlink, link, plan, Some((lease, client)), start).await?);
