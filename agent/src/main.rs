@@ -1,5 +1,6 @@
 //! `/init` of the inspection image; started by a person, it only shows what it would report.
 
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -87,8 +88,11 @@ fn print(output: Output, root: &Path) -> anyhow::Result<()> {
         }
         Output::Table => facts::table::render(&report),
     };
-    println!("{}", text.trim_end());
-    Ok(())
+    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+        // Whoever reads has seen enough, as `head` does.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot print"),
+    }
 }
 
 #[cfg(test)]

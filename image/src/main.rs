@@ -7,6 +7,7 @@ use farrier_image::cli::{self, Action, Agent, Build, Cli, Output};
 use farrier_image::debian::Packages;
 use farrier_image::inspection;
 use farrier_image::progress::Progress;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -26,10 +27,9 @@ fn main() -> ExitCode {
 fn run_build(build: &Build) -> anyhow::Result<()> {
     let manifest = inspection::build(&build.request()?, &Progress::to_stderr())?;
     match build.output {
-        Output::Text => print!("{manifest}"),
-        Output::Json => println!("{}", serde_json::to_string(&manifest)?),
+        Output::Text => print(&manifest.to_string()),
+        Output::Json => print(&serde_json::to_string(&manifest)?),
     }
-    Ok(())
 }
 
 fn run_agent(agent: &Agent) -> anyhow::Result<()> {
@@ -44,8 +44,15 @@ fn run_agent(agent: &Agent) -> anyhow::Result<()> {
         }
     };
     match agent.output {
-        Output::Text => println!("{}", path.display()),
-        Output::Json => println!("{}", serde_json::json!({ "path": path, "agent": built.record() })),
+        Output::Text => print(&path.display().to_string()),
+        Output::Json => print(&serde_json::json!({ "path": path, "agent": built.record() }).to_string()),
     }
-    Ok(())
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+        // Whoever reads has seen enough, as `head` does.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot print"),
+    }
 }
