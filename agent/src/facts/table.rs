@@ -81,6 +81,14 @@ pub fn render(report: &InspectionReport) -> String {
     for (header, rows) in sections {
         section(&mut out, header, &rows);
     }
+    let ours = report.farrier.as_ref();
+    let rules_out = ours.and_then(|f| f["disks"].as_array()).into_iter().flatten().filter_map(|disk| {
+        Some(format!("{} is no target: {}", disk["name"].as_str()?, disk["refusal"].as_str()?))
+    });
+    let notes = ours.and_then(|f| f["notes"].as_array()).into_iter().flatten();
+    for (n, note) in rules_out.chain(notes.filter_map(|n| n.as_str().map(str::to_owned))).enumerate() {
+        let _ = writeln!(out, "{}Note: {note}", if n == 0 { "\n" } else { "" });
+    }
     out
 }
 
@@ -105,8 +113,21 @@ fn section(out: &mut String, header: &[&str], rows: &[Vec<String>]) {
 #[cfg(test)]
 mod tests {
     use farrier_shared::contract::report::Disk;
+    use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_could_not_be_found_and_which_disks_are_no_target_is_said() {
+        let farrier = json!({
+            "disks": [{"name": "/dev/sda", "refusal": "read-only"}, {"name": "/dev/sdb", "refusal": null}],
+            "notes": ["SMBIOS table not read: denied"],
+        });
+        let text = render(&InspectionReport { farrier: Some(farrier), ..InspectionReport::default() });
+        let end = "\nNote: /dev/sda is no target: read-only\nNote: SMBIOS table not read: denied\n";
+        assert!(text.ends_with(end), "{text}");
+        assert!(!render(&InspectionReport::default()).contains("Note"));
+    }
 
     #[test]
     fn columns_line_up_and_gaps_show_as_dashes() {
