@@ -14,8 +14,6 @@ use crate::world::{Agent, World};
 
 impl World {
     pub(crate) fn fetch(&mut self, index: usize, client: IpAddr, old_nonce: Option<usize>) {
-        let waits = self.signals.get(&index).into_iter().flatten();
-        let waits = waits.filter(|s| s.key == SignalKey::InspectionResult).count() > 0;
         let host = self.hosts[index].clone();
         let Some((credentials, _)) = self.credentials.get(&index).cloned() else { return };
         let nonce = match old_nonce {
@@ -50,6 +48,8 @@ impl World {
             let agent = &self.agents[at];
             (agent.host, agent.token.clone(), agent.run.clone())
         };
+        let waiting = self.signals.get(&index);
+        let waits = waiting.is_some_and(|all| all.iter().any(|s| s.key == SignalKey::InspectionResult));
         let host = self.hosts[index].clone();
         let Some((credentials, _)) = self.credentials.get(&index).cloned() else { return };
         let read = CredentialsRead::Present(&credentials);
