@@ -73,3 +73,6 @@ fn kind(error: &reqwest::Error) -> &'static str {
         "the answer broke off"
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,7 +58,12 @@ impl Shell {
         let version = credentials.ok().flatten().map(|stored| stored.version);
         let written = self.carry_out_host(&host, &decision, version.as_deref()).await?;
         self.memory.observation_used(&host, &observed);
-        Ok(next(key, &host, &decision, &observed, consumer_key, written))
+        let mut next = next(key, &host, &decision, &observed, consumer_key, written);
+        if self.memory.reached_otherwise(&host) {
+            // Somebody corrected the address, perhaps: that must not wait for the next look.
+            next.wake.push(Key::Bmc(key.clone()));
+        }
+        Ok(next)
     }
 
     /// Carries the decision out; whether the status was written.

@@ -9,6 +9,7 @@ use farrier_shared::contract::callback::Event;
 use farrier_shared::contract::{HostKey, WebUrl};
 use farrier_shared::lifecycle::digest_url::{self, Backoff};
 use farrier_shared::lifecycle::{BmcObservation, DigestRead, Progress, Timings};
+use farrier_shared::resource::host::RedfishConnection;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
 use tokio::time::Instant;
 
@@ -35,6 +36,8 @@ struct OfHost {
     observed: Option<BmcObservation>,
     /// How many times in a row it failed.
     bmc_failures: u32,
+    /// How it was reached then.
+    asked: Option<RedfishConnection>,
     progress: Option<Progress>,
 }
 
@@ -128,6 +131,10 @@ impl Memory {
     /// Keeps what the BMC said for the host's next pass; gives how often it failed in a row.
     pub(super) fn observed(&self, host: &PhysicalHost, observation: BmcObservation) -> u32 {
         self.with_host(host, |h| {
+            let connection = &host.spec.redfish_connection;
+            if h.asked.as_ref() != Some(connection) {
+                (h.asked, h.bmc_failures) = (Some(connection.clone()), 0);
+            }
             h.bmc_failures = match observation {
                 BmcObservation::Up(_) | BmcObservation::NotAsked => 0,
                 _ => h.bmc_failures.saturating_add(1),
@@ -135,6 +142,11 @@ impl Memory {
             h.observed = Some(observation);
             h.bmc_failures
         })
+    }
+
+    /// Whether the BMC is reached in another way since it was last asked: what it said then says nothing now.
+    pub(super) fn reached_otherwise(&self, host: &PhysicalHost) -> bool {
+        self.with_host(host, |h| h.asked.as_ref().is_some_and(|c| *c != host.spec.redfish_connection))
     }
 
     /// What the BMC said since the last pass that made use of it, and its failures in a row.

@@ -197,6 +197,22 @@ async fn credentials_go_nowhere_without_consent_and_consent_heals_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_corrected_address_is_tried_at_once() {
+    let fleet = Fleet::start().await;
+    fleet.add_host("h1").await;
+    let mut host = fleet.until_host("h1", 5, HostState::Available).await;
+    let right = host.spec.redfish_connection.address.clone();
+    // Not consented to: asked again only after minutes.
+    host.spec.redfish_connection.address = "https://elsewhere.example".parse().unwrap();
+    fleet.store.update(&host).await.unwrap();
+    let mut host = fleet.until_host("h1", 2, HostState::Error).await;
+    assert_eq!(connection_reason(&host), reasons::CREDENTIALS_NOT_AUTHORIZED);
+    host.spec.redfish_connection.address = right;
+    fleet.store.update(&host).await.unwrap();
+    fleet.until_host("h1", 2, HostState::Available).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_paused_host_is_left_alone() {
     let fleet = Fleet::start().await;
     fleet.add_host("h1").await;
