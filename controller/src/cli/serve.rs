@@ -13,9 +13,9 @@ pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
     start_logging(settings.log_format);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    run(settings, stop, |_| ())
-        .await
-        .map_err(|error| Failure::failed(error.to_string(), "see above; nothing was started"))
+    run(settings, stop, |_| ()).await.map_err(|error| {
+        Failure::failed(error.to_string(), "see the log above; the controller is not running")
+    })
 }
 
 fn start_logging(format: LogFormat) {

@@ -27,7 +27,7 @@ use crate::reconcile;
 use crate::store::{Store, StoreError};
 use crate::tls::{ServingIdentity, ServingNames, TlsError, TlsFiles};
 
-/// Why the controller does not start.
+/// Why the controller does not start or does not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The store cannot be opened.
@@ -60,6 +60,12 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A part broke off while the controller was running; the others were stopped.
+    #[error("a part of the controller failed: {problem}; nothing acknowledged is lost, start it again")]
+    Part {
+        /// How.
+        problem: String,
+    },
 }
 
 /// Where a started controller listens.
@@ -76,12 +82,13 @@ pub struct Addresses {
 /// Runs the controller until `stop`; `ready` is called once every listener is bound.
 ///
 /// # Errors
-/// When a part cannot be started; nothing is left running then.
+/// When a part cannot be started or breaks off; nothing is left running then.
 pub async fn run(
     settings: Settings,
     stop: CancellationToken,
     ready: impl FnOnce(&Addresses),
 ) -> Result<(), StartError> {
+    allow_many_connections();
     let clock = SystemClock::shared();
     let proxy = settings.bmc_proxy.as_ref().map(|text| parse_proxy(text.expose())).transpose()?;
     let store = Store::open(&settings.data_dir)?;
@@ -168,20 +175,41 @@ pub async fn run(
     parts.spawn(upkeep::keep(identity, Arc::clone(&clock), stop.clone()));
     ready(&addresses);
 
-    while let Some(ended) = parts.join_next().await {
-        if let Err(error) = ended {
-            // A part that panicked takes the whole down: half a controller loses hosts silently.
-            tracing::error!(%error, "a part of the controller failed, stopping");
-            stop.cancel();
-        }
-    }
+    let ended = until_stopped(parts, &stop).await;
     let _ = std::fs::remove_file(&socket);
     tracing::info!("stopped");
-    Ok(())
+    ended
+}
+
+/// Waits for every part. One that ends before it was told to takes the others along: half a controller loses hosts
+/// silently.
+async fn until_stopped(mut parts: JoinSet<()>, stop: &CancellationToken) -> Result<(), StartError> {
+    let mut result = Ok(());
+    while let Some(ended) = parts.join_next().await {
+        let problem = match ended {
+            Ok(()) if stop.is_cancelled() => continue,
+            Ok(()) => "it ended by itself".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(problem, "a part of the controller failed, stopping");
+        stop.cancel();
+        result = Err(StartError::Part { problem });
+    }
+    result
 }
 
 async fn bind(flag: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).await.map_err(|source| StartError::Listen { flag, address, source })
+}
+
+/// A connection is a file to the system, whose customary 1024 are few for a thousand servers and their BMCs.
+fn allow_many_connections() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
 }
 
 fn hostname() -> Option<String> {
@@ -204,4 +232,38 @@ fn announce(settings: &Settings, addresses: &Addresses, socket: &std::path::Path
     }
     tracing::info!(socket = %socket.display(), "admin API");
     tracing::info!("ready; next: farrier --admin-socket {} get hosts", socket.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts as they are: each ends when it is told to.
+    fn obedient(stop: &CancellationToken) -> JoinSet<()> {
+        let mut parts = JoinSet::new();
+        for _ in 0..3 {
+            parts.spawn(stop.clone().cancelled_owned());
+        }
+        parts
+    }
+
+    #[tokio::test]
+    async fn being_stopped_is_no_failure() {
+        let stop = CancellationToken::new();
+        let parts = obedient(&stop);
+        stop.cancel();
+        until_stopped(parts, &stop).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_part_that_ends_by_itself_stops_the_others_and_is_told() {
+        for panics in [false, true] {
+            let stop = CancellationToken::new();
+            let mut parts = obedient(&stop);
+            parts.spawn(async move { assert!(!panics, "on purpose") });
+            let error = until_stopped(parts, &stop).await.unwrap_err();
+            assert!(matches!(error, StartError::Part { .. }), "{error}");
+            assert!(stop.is_cancelled());
+        }
+    }
 }
