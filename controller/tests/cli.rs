@@ -104,10 +104,23 @@ fn fails(output: &Output, code: i32, named: &str) {
 }
 
 #[test]
+fn the_help_of_serve_is_about_serving() {
+    let help = |args: &[&str]| text(&farrier(Path::new("/nowhere"), args, "").stdout);
+    let (serve, get) = (help(&["serve", "--help"]), help(&["get", "--help"]));
+    for flag in ["--admin-url", "--admin-token-file", "--namespace"] {
+        assert!(!serve.contains(flag) && get.contains(flag), "{flag}");
+    }
+    assert!(serve.contains("--admin-socket") && serve.contains("--data-dir"));
+}
+
+#[test]
 fn files_with_faults_are_refused_by_line_and_field_and_nothing_is_stored() {
     let controller = Controller::start();
     let table = [
-        (OBJECTS.replace("    address:", "    adress:"), "standard input:15:5: unknown field `adress`"),
+        (
+            OBJECTS.replace("    address:", "    adress:"),
+            "standard input:15:5: spec.redfishConnection.adress: unknown field `adress`",
+        ),
         (OBJECTS.replace("https://192.0.2.9", "ftp://192.0.2.9"), "standard input:15:14"),
         (OBJECTS.replace("https://192.0.2.9", "https://u:p@192.0.2.9"), "spec.redfishConnection.address"),
         (OBJECTS.replace("PhysicalHost", "Host"), "standard input:9: kind"),

@@ -76,8 +76,13 @@ pub(super) fn read_input(file: &std::path::Path, flag: &str) -> Result<zeroize::
     } else {
         std::fs::File::open(file).map(|f| Box::new(f) as Box<dyn std::io::Read>)
     };
-    opened.and_then(|source| source.take(MAX_FILE).read_to_string(&mut text)).map_err(|e| {
-        Failure::invalid(flag, format!("cannot read {}: {e}", shown(file)), "give a readable text file")
-    })?;
-    Ok(text)
+    let unreadable = |problem: String| {
+        Failure::invalid(flag, format!("cannot read {}: {problem}", shown(file)), "give a readable text file")
+    };
+    opened
+        .and_then(|source| source.take(MAX_FILE + 1).read_to_string(&mut text))
+        .map_err(|e| unreadable(e.to_string()))?;
+    // Half a file could pass for a whole one.
+    let whole = u64::try_from(text.len()).is_ok_and(|len| len <= MAX_FILE);
+    if whole { Ok(text) } else { Err(unreadable(format!("it is larger than {MAX_FILE} bytes"))) }
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::client::{Client, collection, item};
 use super::failure::Failure;
 use super::output::{Format, Output, printable};
-use super::table::{age, render};
+use super::table::{WIDTH, age, render};
 use crate::admin::{Kind, SecretView};
 use crate::clock::SystemClock;
 
@@ -118,7 +118,8 @@ fn table(args: &GetArgs, items: Vec<serde_json::Value>, output: &Output) -> Resu
     } else {
         rows.into_iter().map(|(_, row)| row).collect()
     };
-    Ok(render(&head, &rows, |row, column, cell| match states.get(row) {
+    let width = output.is_terminal().then_some(WIDTH);
+    Ok(render(&head, &rows, width, |row, column, cell| match states.get(row) {
         Some(state) if column == state_column => output.state(*state, 0),
         _ => cell,
     }))

@@ -18,7 +18,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use farrier_shared::contract::Name;
 
 use client::Client;
@@ -90,7 +90,7 @@ enum Command {
 
 /// Runs the command of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = parse();
     let output = Output::new(std::io::stdout().is_terminal());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let result = match runtime {
@@ -101,6 +101,26 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// The command line, or the end of the process with its help or its errors.
+fn parse() -> Cli {
+    let mut command = command();
+    let matches = command.get_matches_mut();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+}
+
+/// The command with the flags of clients left out of the help of `serve`, which is none.
+fn command() -> clap::Command {
+    let mut command = Cli::command();
+    // Until then the flags of every command are those of the top alone.
+    command.build();
+    command.mut_subcommand("serve", |serve| {
+        serve.mut_args(|arg| {
+            let of_clients = matches!(arg.get_id().as_str(), "admin_url" | "admin_token_file" | "namespace");
+            if of_clients { arg.hide(true) } else { arg }
+        })
+    })
 }
 
 async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {

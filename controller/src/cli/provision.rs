@@ -9,6 +9,7 @@ use clap::Args;
 use farrier_shared::contract::callback::MAX_BOOTSTRAP_BODY;
 use farrier_shared::contract::{Digest, DiskPin, Name, WebUrl};
 use farrier_shared::lifecycle::host_view;
+use farrier_shared::resource::secret::USER_DATA_OF;
 use farrier_shared::resource::{API_VERSION, Beskar7Machine, HostState, MachinePhase, PhysicalHost};
 use serde::Deserialize;
 use serde_json::json;
@@ -18,7 +19,7 @@ use super::client::{Client, collection, item};
 use super::failure::Failure;
 use super::output::Output;
 use super::watch::{self, Follow};
-use crate::admin::Kind;
+use crate::admin::{Kind, SecretView};
 
 /// Install an operating system on a host.
 #[derive(Debug, Args)]
@@ -92,10 +93,15 @@ pub(super) async fn provision(
         }
         Err(other) => return Err(other),
     }
+    must_not_replace(client, namespace, &secret_name, &machine).await?;
     let secret = json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": { "name": secret_name, "namespace": namespace },
+        "metadata": {
+            "name": secret_name,
+            "namespace": namespace,
+            "annotations": { (USER_DATA_OF): machine },
+        },
         "data": { "value": STANDARD.encode(user_data.as_bytes()) },
     });
     client.put(&item(namespace, Kind::Secret, &secret_name), &secret).await?;
@@ -127,6 +133,33 @@ pub(super) async fn provision(
         json: false,
     };
     watch::follow(client, namespace, &follow, output).await
+}
+
+/// Checks that the user-data Secret is new or left over from an earlier try, and nobody else's.
+async fn must_not_replace(
+    client: &Client,
+    namespace: &Name,
+    secret: &Name,
+    machine: &Name,
+) -> Result<(), Failure> {
+    match client.get::<SecretView>(&item(namespace, Kind::Secret, secret)).await {
+        Err(Failure::NotFound { .. }) => Ok(()),
+        Err(other) => Err(other),
+        Ok(found)
+            if found.metadata.annotations.get(USER_DATA_OF).is_some_and(|of| of == machine.as_str()) =>
+        {
+            Ok(())
+        }
+        Ok(_) => {
+            let hint = format!(
+                "choose another --name, or `farrier delete secret {secret}` first if it is not needed"
+            );
+            Err(Failure::failed(
+                format!("secret {secret} exists already and was not made by provision"),
+                hint,
+            ))
+        }
+    }
 }
 
 /// Checks before anything is stored that the installation can begin at once.

@@ -1,15 +1,16 @@
-//! Columns of text that fit a terminal of 80.
+//! Columns of text that fit a terminal of 80, or are whole where there is none.
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// Width of a table.
-const WIDTH: usize = 80;
+/// Width of a terminal.
+pub(crate) const WIDTH: usize = 80;
 
-/// Lays rows out in columns; the last one is cut to what is left of 80. `paint` may colour a padded cell, given
-/// its row and column.
+/// Lays rows out in columns; the last one is cut to what is left of `width`, if there is one. `paint` may colour a
+/// padded cell, given its row and column.
 pub(crate) fn render(
     head: &[&str],
     rows: &[Vec<String>],
+    width: Option<usize>,
     paint: impl Fn(usize, usize, String) -> String,
 ) -> Vec<String> {
     let columns = head.len();
@@ -21,7 +22,7 @@ pub(crate) fn render(
     }
     // The last column takes what is left, at least ten, so that a long name cannot hide it.
     let before: usize = widths.iter().take(columns.saturating_sub(1)).map(|w| w + 2).sum();
-    let last = WIDTH.saturating_sub(before).max(10);
+    let last = width.map_or(usize::MAX, |width| width.saturating_sub(before).max(10));
     let line = |cells: &[String], row: Option<usize>| {
         let mut text = String::new();
         for (column, cell) in cells.iter().enumerate() {
@@ -74,7 +75,10 @@ mod tests {
             vec!["rack1".to_owned(), "Ready".to_owned(), String::new()],
             vec!["a-longer-name".to_owned(), "Error".to_owned(), "why ".repeat(40)],
         ];
-        let lines = render(&["NAME", "STATE", "MESSAGE"], &rows, |_, _, cell| cell);
+        let head = ["NAME", "STATE", "MESSAGE"];
+        let whole = render(&head, &rows, None, |_, _, cell| cell);
+        assert!(whole[2].ends_with("why why"), "a file or a pipe gets everything: {whole:?}");
+        let lines = render(&head, &rows, Some(WIDTH), |_, _, cell| cell);
         assert!(lines.iter().all(|l| l.width() <= WIDTH), "{lines:?}");
         assert!(lines[2].ends_with('…'));
         assert_eq!(lines[0].find("STATE"), lines[2].find("Error"));

@@ -174,13 +174,16 @@ fn verdict(line: &HostLine, until: Option<HostState>) -> Option<Result<(), Failu
     if line.state == until {
         return Some(Ok(()));
     }
-    // A BMC that does not answer heals by itself; a failed run or machine does not.
-    let run_failed =
-        line.state == HostState::Error && (failure::is_run_failure(&line.message) || line.machine.is_none());
+    // A BMC that does not answer heals by itself; a failed run or machine does not, and without a machine no host
+    // gets beyond being free.
+    let never = line.machine.is_none() && until != HostState::Available;
+    let run_failed = line.state == HostState::Error && (failure::is_run_failure(&line.message) || never);
     if run_failed || line.machine_phase == Some(MachinePhase::Failed) {
         let why = if line.message.is_empty() { "no reason given" } else { &line.message };
-        let hint =
-            format!("see `farrier describe host {name}`; then `farrier release {name}` and provision again");
+        let mut hint = format!("see `farrier describe host {name}`");
+        if line.machine.is_some() {
+            hint.push_str(&format!("; then `farrier release {name}` and provision again"));
+        }
         return Some(Err(Failure::failed(
             format!("host {name} failed: {}", super::output::printable(why)),
             hint,
@@ -224,5 +227,7 @@ mod tests {
             assert_eq!(got, expected, "{line:?}");
             assert!(verdict(&line, None).is_none());
         }
+        let away = line(HostState::Error, "BMC unreachable (timed out); retrying every 15s", None);
+        assert!(verdict(&away, Some(HostState::Available)).is_none(), "it becomes free when its BMC is back");
     }
 }
