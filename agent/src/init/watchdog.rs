@@ -2,10 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::sys::watchdog::set_timeout;
 
@@ -13,29 +14,33 @@ const DEVICE: &str = "/dev/watchdog";
 /// Seconds without a sign of life until the machine is reset.
 const TIMEOUT: i32 = 60;
 const INTERVAL: Duration = Duration::from_secs(10);
+/// How often it is looked whether there is a device by now, and whether to stop.
+const TICK: Duration = Duration::from_millis(500);
 
-/// A watchdog that is being fed.
+/// A watchdog that is fed, as soon as there is one.
 #[derive(Clone, Debug, Default)]
 pub struct Watchdog {
     stop: Arc<AtomicBool>,
 }
 
 impl Watchdog {
-    /// Takes the watchdog, if there is one, and feeds it from a thread of its own.
+    /// Takes the watchdog once its driver has shown it, which may be one loaded later, and feeds it from a thread of
+    /// its own.
     pub fn start() -> Self {
+        Self::start_at(DEVICE.into(), TICK)
+    }
+
+    fn start_at(path: PathBuf, tick: Duration) -> Self {
         let watchdog = Self::default();
-        let Ok(device) = OpenOptions::new().write(true).open(DEVICE) else {
-            tracing::debug!("no hardware watchdog");
-            return watchdog;
-        };
-        match set_timeout(&device, TIMEOUT) {
-            Ok(seconds) => tracing::info!(seconds, "hardware watchdog is on"),
-            Err(errno) => tracing::info!(%errno, "hardware watchdog is on, with its own time-out"),
-        }
         let stop = Arc::clone(&watchdog.stop);
-        let fed = thread::Builder::new().name("watchdog".into()).spawn(move || feed(device, &stop));
-        if let Err(error) = fed {
-            tracing::warn!(%error, "the watchdog cannot be fed");
+        let work = move || {
+            if let Some(device) = take(&path, &stop, tick) {
+                feed(device, &stop, tick);
+            }
+        };
+        // Without the thread no watchdog is taken, so none bites.
+        if let Err(error) = thread::Builder::new().name("watchdog".into()).spawn(work) {
+            tracing::warn!(%error, "no hardware watchdog can be fed");
         }
         watchdog
     }
@@ -46,18 +51,59 @@ impl Watchdog {
     }
 }
 
-fn feed(mut device: File, stop: &AtomicBool) {
-    let tick = Duration::from_millis(500);
-    let mut since = INTERVAL;
+/// Waits for the device, for as long as the run takes: most machines have one, and some have none.
+fn take(path: &Path, stop: &AtomicBool, tick: Duration) -> Option<File> {
     while !stop.load(Ordering::Relaxed) {
-        if since >= INTERVAL {
-            // A failed write shows by a reset, which is what the watchdog is for.
-            let _ = device.write_all(b"\0");
-            since = Duration::ZERO;
+        if let Ok(device) = OpenOptions::new().write(true).open(path) {
+            match set_timeout(&device, TIMEOUT) {
+                Ok(seconds) => tracing::info!(seconds, "hardware watchdog is on"),
+                Err(errno) => tracing::info!(%errno, "hardware watchdog is on, with its own time-out"),
+            }
+            return Some(device);
         }
         thread::sleep(tick);
-        since += tick;
+    }
+    None
+}
+
+fn feed(mut device: File, stop: &AtomicBool, tick: Duration) {
+    let mut fed: Option<Instant> = None;
+    while !stop.load(Ordering::Relaxed) {
+        if fed.is_none_or(|at| at.elapsed() >= INTERVAL) {
+            // A failed write shows by a reset, which is what the watchdog is for.
+            let _ = device.write_all(b"\0");
+            fed = Some(Instant::now());
+        }
+        thread::sleep(tick);
     }
     // The magic close: without it the driver keeps counting.
     let _ = device.write_all(b"V");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Looks until the file holds these bytes.
+    fn await_bytes(path: &Path, bytes: &[u8]) {
+        let start = Instant::now();
+        while fs::read(path).unwrap() != bytes {
+            assert!(start.elapsed() < Duration::from_secs(30), "{:?}", fs::read(path));
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    #[test]
+    fn a_watchdog_whose_driver_comes_later_is_fed_and_switched_off_in_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("watchdog");
+        let watchdog = Watchdog::start_at(path.clone(), Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(10));
+        fs::write(&path, "").unwrap();
+        await_bytes(&path, b"\0");
+        watchdog.stop();
+        await_bytes(&path, b"\0V");
+    }
 }
