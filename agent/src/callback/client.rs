@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farrier_shared::contract::callback::{
-    Event, MAX_BOOTSTRAP_BODY, ProvisionFailed, Provisioned, cut_reason,
+    Event, MAX_BOOTSTRAP_BODY, MAX_INSPECTION_BODY, ProvisionFailed, Provisioned, cut_reason,
 };
 use farrier_shared::contract::cmdline::BootParams;
 use farrier_shared::contract::paths::Callback;
@@ -105,7 +105,14 @@ impl Client {
     /// # Errors
     /// When it did not get through.
     pub async fn report(&self, report: &InspectionReport) -> Result<(), CallbackError> {
-        self.post_json(Callback::Inspection, report).await
+        let mut body = self.json(Callback::Inspection, report)?;
+        if body.len() > MAX_INSPECTION_BODY {
+            // Hundreds of disks: what the contract has no field for is what can be spared.
+            tracing::warn!(bytes = body.len(), "the report is too large and goes without its details");
+            body = self.json(Callback::Inspection, &InspectionReport { farrier: None, ..report.clone() })?;
+        }
+        let call = post(Callback::Inspection, "application/json", &body);
+        self.retry(&call, |attempts, _| attempts >= self.policy.attempts).await
     }
 
     /// Polls for the user-data until it is there or the command line's timeout has passed.

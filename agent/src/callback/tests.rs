@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum_server::Handle;
 use axum_server::tls_rustls::RustlsConfig;
-use farrier_shared::contract::callback::{Event, EventName, MAX_BOOTSTRAP_BODY};
+use farrier_shared::contract::callback::{Event, EventName, MAX_BOOTSTRAP_BODY, MAX_INSPECTION_BODY};
 use farrier_shared::contract::cmdline::BootParams;
 use farrier_shared::contract::{HostKey, InspectionReport};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -302,6 +302,17 @@ async fn a_controller_without_farriers_own_calls_is_left_in_peace() {
     assert!(!client.provision_failed("write: no").await.unwrap());
     let error = client.provisioned().await.unwrap_err();
     assert!(matches!(error, CallbackError::Refused { status: 404, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_report_too_large_for_the_contract_goes_without_what_the_contract_does_not_know() {
+    let controller = Controller::start(&[], Answer::Status(202)).await;
+    let farrier = serde_json::json!({ "disks": "x".repeat(MAX_INSPECTION_BODY) });
+    let report =
+        InspectionReport { model: "M".into(), farrier: Some(farrier), ..InspectionReport::default() };
+    controller.client().report(&report).await.unwrap();
+    let sent = InspectionReport::from_json(&controller.script.lock().unwrap().seen[0].body).unwrap();
+    assert_eq!((sent.model.as_str(), sent.farrier), ("M", None));
 }
 
 #[tokio::test]
