@@ -205,6 +205,32 @@ fn of_several_interfaces_the_one_that_leads_to_the_controller_wins() {
 }
 
 #[test]
+fn an_interface_whose_lease_the_kernel_refuses_leaves_the_race_to_the_others() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("odd", 2);
+    // No router can have the subnet's broadcast address.
+    lab.serve(
+        0,
+        &["--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h", "--port=0", "--dhcp-option=3,10.9.0.255"],
+    );
+    lab.listen();
+    // The good link comes late, so that the odd lease is tried first.
+    let namespace = lab.server.clone();
+    ip(&format!("-n {namespace} link set far1 down"));
+    let late = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(4));
+        ip(&format!("-n {namespace} link set far1 up"));
+    });
+    lab.serve(1, &["--dhcp-range=10.9.1.50,10.9.1.50,255.255.255.0,1h", "--port=0"]);
+    let wanted = wanted("https://10.9.1.1:8082", None, None);
+    let config = lab.run(async move |root| bring_up(root, &wanted).await.unwrap().config.clone());
+    late.join().unwrap();
+    assert_eq!((config.interface.as_str(), config.plan.address), ("nic1", Ipv4Addr::new(10, 9, 1, 50)));
+}
+
+#[test]
 fn a_static_address_may_have_its_gateway_outside_the_subnet() {
     if !can_run() {
         return;
