@@ -122,8 +122,10 @@ impl BlockDevice for FileDisk {
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
         let len = self.admit(data.as_ptr(), data.len(), offset)?;
         let Faults { bad_write: bad, hangs, .. } = *self.0.faults.lock().unwrap();
-        while hangs {
-            std::thread::park();
+        if hangs {
+            loop {
+                std::thread::park();
+            }
         }
         // Zeros can be written there, so that the wipe afterwards is not what fails.
         if contains(offset, len, bad).is_some() && data[..len].iter().any(|b| *b != 0) {
