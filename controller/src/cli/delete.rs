@@ -13,7 +13,7 @@ use crate::admin::Kind;
 /// Delete an object.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  farrier delete machine web-1\n  farrier delete host rack1-u7\n\nDeleting a machine powers its host off and makes the host available again.\nDeleting a host neither touches its power nor its disks."
+    after_help = "Examples:\n  farrier delete machine web-1\n  farrier delete host rack1-u7\n\nDeleting a machine powers its host off and makes the host available again; user-data that `farrier provision`\nstored for it goes too. Deleting a host neither touches its power nor its disks."
 )]
 pub(crate) struct DeleteArgs {
     /// host, machine or secret
@@ -25,7 +25,7 @@ pub(crate) struct DeleteArgs {
 /// Release a host.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  farrier release rack1-u7    # by host\n  farrier release web-1       # by machine"
+    after_help = "Examples:\n  farrier release rack1-u7    # by host\n  farrier release web-1       # by machine\n\nThe host is powered off and becomes available; its disks stay as they are. User-data that `farrier provision`\nstored for the machine goes with it."
 )]
 pub(crate) struct ReleaseArgs {
     /// The machine, or the host it has
