@@ -15,6 +15,10 @@ use super::{BootFrom, Files, Hardware};
 /// The firmware's variables as it comes from the factory.
 const FACTORY_VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 
+/// Emulated timers tick late on a busy machine, and kernels that wait for a tick in vain panic; where priority
+/// may not be raised, `nice` says so and goes on.
+const PRIORITY: &str = "-10";
+
 /// A QEMU process; killed when dropped.
 #[derive(Debug)]
 pub struct Running {
@@ -42,7 +46,8 @@ impl Running {
     pub async fn start(hardware: &Hardware, files: &Files, first: BootFrom) -> Result<Self> {
         prepare(hardware, files)?;
         let log = OpenOptions::new().create(true).append(true).open(&files.qemu_log)?;
-        let mut child = Command::new("qemu-system-x86_64")
+        let mut child = Command::new("nice")
+            .args(["-n", PRIORITY, "qemu-system-x86_64"])
             .args(arguments(hardware, files, first))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
