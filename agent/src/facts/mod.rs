@@ -7,6 +7,7 @@ mod cpu;
 mod disks;
 mod memory;
 mod nics;
+mod running;
 mod smbios;
 mod system;
 pub mod table;
@@ -70,6 +71,9 @@ pub fn collect(root: &Path) -> Facts {
         (report.nics.is_empty(), "no network interface found"),
     ];
     notes.extend(absent.into_iter().filter(|(is_absent, _)| *is_absent).map(|(_, note)| note.to_owned()));
+    // The kernel can be asked of this machine only, not of a tree that describes another.
+    let running = (root == Path::new("/")).then(running::running).flatten();
+    notes.extend(running.and_then(|r| running::missing_memory(&report.memory, r.memory_bytes)));
     let farrier = json!({
         "agentVersion": env!("CARGO_PKG_VERSION"),
         "kernel": crate::init::kernel_release(),
@@ -77,6 +81,8 @@ pub fn collect(root: &Path) -> Facts {
         "firmwareVendor": system.firmware_vendor,
         "firmwareDate": system.firmware_date,
         "secureBoot": system::secure_boot(root),
+        "kernelMemoryBytes": running.map(|r| r.memory_bytes),
+        "kernelLogicalCpus": running.map(|r| r.logical_cpus),
         "tpm": root.join("sys/class/tpm/tpm0").exists(),
         "disks": disks::details(&disks),
         "notes": notes,
