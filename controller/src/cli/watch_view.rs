@@ -84,7 +84,14 @@ fn detail(line: &HostLine) -> String {
     if line.deleted {
         return "deleted".to_owned();
     }
-    let parts = [line.step.as_deref().unwrap_or_default(), line.message.as_str()];
+    let step = line.step.as_deref().unwrap_or_default();
+    let measured = line.total.is_some_and(|total| total > 0);
+    // A step that is measured has its numbers beside it, and an agent may begin its message with the step.
+    let parts = match line.message.as_str() {
+        message if step.is_empty() || message.starts_with(step) && !measured => [message, ""],
+        _ if measured => [step, ""],
+        message => [step, message],
+    };
     let text = parts.iter().filter(|p| !p.is_empty()).map(|p| printable(p)).collect::<Vec<_>>().join(": ");
     if text.is_empty() { String::new() } else { format!(" {text}") }
 }
@@ -121,5 +128,34 @@ fn rate_text(done: u64, total: u64, rate: Option<u64>) -> String {
             format!("{}/s, {} left", HumanBytes(rate), HumanDuration(left))
         }
         None => bytes_text(done, Some(total)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farrier_shared::contract::HostKey;
+
+    use super::*;
+
+    #[test]
+    fn a_step_is_told_once_and_numbers_only_beside_it() {
+        let key = HostKey::new("default".parse().unwrap(), "h".parse().unwrap());
+        let line = |step: Option<&str>, message: &str, total| HostLine {
+            step: step.map(str::to_owned),
+            message: message.to_owned(),
+            total,
+            deleted: false,
+            ..HostLine::gone(&key)
+        };
+        let table = [
+            (line(None, "sending the report", None), " sending the report"),
+            (line(Some("wait"), "wait", None), " wait"),
+            (line(Some("seed"), "planting", None), " seed: planting"),
+            (line(Some("write"), "write: 3 of 95 MiB", Some(95 << 20)), " write"),
+            (line(None, "", None), ""),
+        ];
+        for (line, expected) in table {
+            assert_eq!(detail(&line), expected, "{line:?}");
+        }
     }
 }
