@@ -29,7 +29,7 @@ demo: programs image target-os ## Build everything, boot a virtual machine, prov
 	@$(LAB) demo
 
 .PHONY: test
-test: check unit e2e ## Prove everything: format, lints, unit tests, documentation, licences, end-to-end runs
+test: check unit histories e2e ## Prove everything: format, lints, unit tests, documentation, licences, end-to-end runs
 
 .PHONY: deps
 deps: ## Install what building and the lab need
@@ -40,6 +40,13 @@ deps: ## Install what building and the lab need
 programs: deps ## Build the controller and the lab
 	@echo "== programs: controller, image builder, lab"
 	@$(RUN) build --locked -p farrier-controller -p farrier-image -p farrier-tests
+
+.PHONY: build
+build: deps ## Build what an operator installs: the controller, optimised, and the inspection image
+	@echo "== build: the controller"
+	@$(RUN) build --release --locked -p farrier-controller
+	@echo "== build: the inspection image with the static agent"
+	@$(RUN) run --release --locked --quiet -p farrier-image -- build --out $(BUILD)/inspection --cache $(BUILD)/cache
 
 .PHONY: image
 image: programs ## Build the inspection image: static agent, kernel, drivers
@@ -68,6 +75,13 @@ unit: deps ## Unit and integration tests
 	@echo "== unit: unit and integration tests"
 	@emulator=$$(tests/setup/sushy.sh $(BUILD)/sushy) && \
 		FARRIER_SUSHY_EMULATOR="$$emulator" $(RUN) test --locked --workspace
+
+# Random histories of a model fleet, optimised since there are many: `make histories HISTORIES=1000000`.
+HISTORIES ?= 100000
+.PHONY: histories
+histories: deps ## Random histories against the lifecycle's invariants; seeds are printed
+	@echo "== histories: $(HISTORIES) random histories of a fleet"
+	@FARRIER_HISTORIES=$(HISTORIES) $(RUN) test --release --locked -p farrier-shared --test histories
 
 .PHONY: e2e
 e2e: image target-os ## End-to-end runs in virtual machines
