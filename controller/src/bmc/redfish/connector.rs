@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use farrier_shared::lifecycle::fault::Failure;
 use reqwest::redirect::Policy;
@@ -29,6 +30,10 @@ pub struct RedfishConnector {
 
 /// Clients kept; more kinds than that come from CAs that were replaced.
 const CLIENTS: usize = 64;
+
+/// How long a connection is kept for the next request of the same look. Looks are minutes apart, so one kept
+/// longer would only cost memory, here and in the BMC.
+const IDLE: Duration = Duration::from_secs(3);
 
 /// What sets clients apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,6 +104,7 @@ impl RedfishConnector {
             .timeout(self.pace.call)
             .connect_timeout(self.pace.connect)
             .pool_max_idle_per_host(1)
+            .pool_idle_timeout(IDLE)
             .dns_resolver(Arc::new(AbsoluteNames))
             .user_agent(concat!("farrier/", env!("CARGO_PKG_VERSION")));
         let builder = match kind {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{Semaphore, broadcast, oneshot};
 
 use super::data_dir::DataDir;
 use super::schema;
@@ -19,8 +19,9 @@ use crate::store::{Change, StoreError};
 const GROUP: usize = 512;
 /// Changes a slow watcher may fall behind before it must read everything again.
 const WATCH_BACKLOG: usize = 16_384;
-/// Idle reader connections kept.
-const IDLE_READERS: usize = 8;
+/// Reads at a time. Each has a connection with a cache and a thread of its own, so a thousand agents that call at
+/// once would cost a gigabyte; a read takes microseconds, and more of them at a time than cores gain nothing.
+const READERS: usize = 8;
 
 /// What a write gives: its answer and the change to announce, if anything changed.
 pub(super) type Written<T> = Result<(T, Option<Change>), StoreError>;
@@ -44,6 +45,7 @@ struct File {
     jobs: Option<mpsc::Sender<Box<dyn Job>>>,
     writer: Option<JoinHandle<()>>,
     readers: Mutex<Vec<Connection>>,
+    turns: Semaphore,
     path: PathBuf,
     // Last, so that the directory is free only when the writer has ended.
     _dir: DataDir,
@@ -79,7 +81,8 @@ impl Engine {
             .spawn(move || write_in_groups(&db, &queue, &announce))
             .map_err(|e| StoreError::backend("start its writer thread", e))?;
         let readers = Mutex::new(Vec::new());
-        let file = File { jobs: Some(jobs), writer: Some(writer), readers, path, _dir: dir };
+        let turns = Semaphore::new(READERS);
+        let file = File { jobs: Some(jobs), writer: Some(writer), readers, turns, path, _dir: dir };
         Ok(Self { place: Place::File(file), changes })
     }
 
@@ -116,9 +119,11 @@ where
     T: Send + 'static,
     F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
 {
-    if let Place::Memory(db) = &engine.place {
-        return work(&db.lock().unwrap_or_else(PoisonError::into_inner));
-    }
+    let _turn = match &engine.place {
+        Place::Memory(db) => return work(&db.lock().unwrap_or_else(PoisonError::into_inner)),
+        // Never closed, so this only waits.
+        Place::File(file) => file.turns.acquire().await.ok(),
+    };
     let engine = std::sync::Arc::clone(engine);
     let task = tokio::task::spawn_blocking(move || match &engine.place {
         Place::Memory(db) => work(&db.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -145,7 +150,7 @@ impl File {
 
     fn give_back(&self, reader: Connection) {
         let mut idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_READERS {
+        if idle.len() < READERS {
             idle.push(reader);
         }
     }
