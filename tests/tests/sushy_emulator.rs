@@ -38,6 +38,10 @@ struct Emulator {
 /// The emulator's path; `None` only where nobody promised that it is there.
 fn program() -> Result<Option<PathBuf>> {
     let Some(path) = std::env::var_os(PROGRAM) else {
+        ensure!(
+            std::env::var_os("CI").is_none(),
+            "CI is set and {PROGRAM} is not; tests/setup/sushy.sh gives its value"
+        );
         eprintln!(
             "sushy_emulator: not run, {PROGRAM} is not set; {PROGRAM}=$(tests/setup/sushy.sh) cargo test"
         );
