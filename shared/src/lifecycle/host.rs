@@ -92,7 +92,8 @@ impl HostDecision {
 /// Decides one pass over a host.
 ///
 /// The order is the contract's: pause, deletion, finalizer, adoption; then the agent's reports, failure before
-/// success; then requests; then the inspection result; then the BMC; then deadlines; then the claim.
+/// success; then requests; then the inspection result; then the BMC; then deadlines; then the claim. What a
+/// release or another boot has left behind goes before all that reads it.
 pub fn decide_host(facts: &HostFacts<'_>) -> HostDecision {
     let (host, timings) = (facts.host, facts.clock.timings);
     if host.metadata.is_paused() {
@@ -107,6 +108,7 @@ pub fn decide_host(facts: &HostFacts<'_>) -> HostDecision {
     let mut pass = Pass::new(facts);
     pass.repair_conditions();
     pass.clear_released();
+    pass.leave_replaced_run();
     pass.adopt();
     pass.weigh_provision_failed();
     pass.weigh_provisioned();

@@ -28,11 +28,10 @@ pub(super) struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     pub(super) fn new(facts: &'a HostFacts<'a>) -> Self {
-        let judge = |signal: &'a Signal| (signal, verdict(facts.host, facts.credentials, signal));
         Self {
             facts,
             host: facts.host.clone(),
-            signals: facts.signals.iter().map(judge).collect(),
+            signals: judge(facts, facts.host),
             history: Vec::new(),
             removals: Vec::new(),
             others: Vec::new(),
@@ -88,12 +87,8 @@ impl<'a> Pass<'a> {
         if self.claimed() {
             return;
         }
-        let status = &mut self.host.status;
-        let had_run = status.run.take().is_some()
-            | status.inspection_timestamp.take().is_some()
-            | status.deploying_timestamp.take().is_some()
-            | status.inspection_phase.take().is_some();
-        let inspected = condition::get(&status.conditions, reasons::HOST_INSPECTED).is_some();
+        let had_run = self.forget_run();
+        let inspected = condition::get(&self.host.status.conditions, reasons::HOST_INSPECTED).is_some();
         if had_run || inspected {
             self.set_condition(
                 reasons::HOST_INSPECTED,
@@ -107,6 +102,36 @@ impl<'a> Pass<'a> {
         }
         for (signal, _) in std::mem::take(&mut self.signals) {
             self.drop_signal(signal, "waits on a host nobody claims");
+        }
+    }
+
+    /// Takes everything of a run out of status but the report and its condition; whether there was anything.
+    fn forget_run(&mut self) -> bool {
+        let status = &mut self.host.status;
+        status.run.take().is_some()
+            | status.inspection_timestamp.take().is_some()
+            | status.deploying_timestamp.take().is_some()
+            | status.inspection_phase.take().is_some()
+    }
+
+    /// A host that accepted a run just as the machine was booted for another one is as good as not told of its
+    /// boot yet: it takes what the new run's machine and agent say from there. Left in the old run it would
+    /// reject all of that until its deadline, although agents were told that their reports are in.
+    pub(super) fn leave_replaced_run(&mut self) {
+        let replaced = host_view::run_replaced(&self.host, self.facts.credentials);
+        if replaced && self.enter(Cause::RunReplaced, "") {
+            self.forget_run();
+            self.forget_inspection();
+            self.signals = judge(self.facts, &self.host);
+        }
+    }
+
+    /// The report at hand, if any, is that of an earlier run.
+    pub(super) fn forget_inspection(&mut self) {
+        let inspected = condition::get(&self.host.status.conditions, reasons::HOST_INSPECTED);
+        if inspected.is_some_and(|c| c.status == Truth::True) {
+            let text = "A new run has begun";
+            self.set_condition(reasons::HOST_INSPECTED, Truth::False, reasons::HOST_RELEASED, text);
         }
     }
 
@@ -154,4 +179,8 @@ impl<'a> Pass<'a> {
         let effects = write.into_iter().chain(self.removals).chain(self.others).chain(self.history).collect();
         HostDecision { status: self.host.status, effects, requeue, ask_bmc_now, notes: self.notes }
     }
+}
+
+fn judge<'a>(facts: &HostFacts<'a>, host: &PhysicalHost) -> Vec<(&'a Signal, Verdict)> {
+    facts.signals.iter().map(|signal| (signal, verdict(host, facts.credentials, signal))).collect()
 }

@@ -10,7 +10,7 @@ use super::signal::{Signal, SignalKey};
 use super::verdict::Verdict;
 use crate::contract::report::InspectionReport;
 use crate::resource::HostState;
-use crate::resource::condition::{self, Truth};
+use crate::resource::condition::Truth;
 use crate::resource::host::InspectionPhase;
 
 impl<'a> Pass<'a> {
@@ -114,12 +114,7 @@ impl<'a> Pass<'a> {
             return;
         }
         status.inspection_phase = Some(InspectionPhase::Booting);
-        if condition::get(&status.conditions, reasons::HOST_INSPECTED)
-            .is_some_and(|c| c.status == Truth::True)
-        {
-            let text = "A new run has begun";
-            self.set_condition(reasons::HOST_INSPECTED, Truth::False, reasons::HOST_RELEASED, text);
-        }
+        self.forget_inspection();
     }
 
     /// Takes the waiting report into status, before anything about it is removed.

@@ -13,6 +13,7 @@
 //!                                  └────────── InUse, Inspecting, Deploying, Ready ◄── Ready
 //!
 //!      Error ─── claimed, BMC answers, run not failed ──► InUse
+//!      Inspecting ─── booted for another run ──► InUse
 //!      New, InUse ─── the claiming machine already runs here ──► Ready   (adoption)
 //! ```
 
@@ -37,6 +38,8 @@ pub enum Cause {
     InspectComplete,
     /// Request `timeout`.
     Timeout,
+    /// The credentials are another run's by now.
+    RunReplaced,
     /// The agent reported success.
     Provisioned,
     /// The agent reported failure.
@@ -49,7 +52,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Answered,
         Self::Claimed,
         Self::Fault,
@@ -57,6 +60,7 @@ impl Cause {
         Self::Inspect,
         Self::InspectComplete,
         Self::Timeout,
+        Self::RunReplaced,
         Self::Provisioned,
         Self::ProvisionFailed,
         Self::InspectionOverdue,
@@ -73,6 +77,7 @@ impl Cause {
             Self::Inspect => "Inspect",
             Self::InspectComplete => "InspectComplete",
             Self::Timeout => "Timeout",
+            Self::RunReplaced => "RunReplaced",
             Self::Provisioned => "Provisioned",
             Self::ProvisionFailed => "ProvisionFailed",
             Self::InspectionOverdue => "InspectionOverdue",
@@ -84,7 +89,7 @@ impl Cause {
     pub fn actor(self) -> &'static str {
         match self {
             Self::Provisioned | Self::ProvisionFailed => "agent",
-            Self::Inspect | Self::InspectComplete | Self::Timeout => "machine",
+            Self::Inspect | Self::InspectComplete | Self::Timeout | Self::RunReplaced => "machine",
             _ => "host",
         }
     }
@@ -157,6 +162,7 @@ pub const TABLE: &[Transition] = &[
     row(Inspecting, Cause::Fault, Guard::Unclaimed, Error, "released, and the BMC cannot be used"),
     row(Inspecting, Cause::InspectComplete, Guard::ReportIn, Deploying, "the hardware was accepted"),
     row(Inspecting, Cause::Timeout, Guard::Always, Error, "the machine gave up waiting for the report"),
+    row(Inspecting, Cause::RunReplaced, Guard::Always, InUse, "booted for another run than the one accepted"),
     row(Inspecting, Cause::InspectionOverdue, Guard::Always, Error, "no report or no decision in time"),
     row(Deploying, Cause::Answered, Guard::Always, Available, "released"),
     row(Deploying, Cause::Fault, Guard::Unclaimed, Error, "released, and the BMC cannot be used"),

@@ -1,5 +1,6 @@
 //! What a host's fields mean: claimed, failed, interrupted, reported. Asked by every other part.
 
+use super::credentials::CredentialsRead;
 use super::failure;
 use super::reasons;
 use crate::contract::name::{HostKey, Name};
@@ -57,6 +58,16 @@ pub fn report_in(status: &PhysicalHostStatus) -> bool {
     status.inspection_phase == Some(InspectionPhase::Complete)
         || condition::get(&status.conditions, reasons::HOST_INSPECTED)
             .is_some_and(|c| c.status == Truth::True)
+}
+
+/// Whether the host inspects for a run that is over: its credentials are another run's by now.
+///
+/// A host's pass and its machine's boot do not exclude each other, so `inspect` of one run may be accepted just
+/// as the credentials of the next are minted. Nobody holds credentials of the accepted run any more; only the new
+/// one can come to an end. Later states have no such thing: no machine boots once it has accepted the hardware.
+pub fn run_replaced(host: &PhysicalHost, credentials: CredentialsRead<'_>) -> bool {
+    host.status.state == HostState::Inspecting
+        && host.status.run.as_ref().is_some_and(|run| credentials.bound(host).is_ok_and(|c| c.run != *run))
 }
 
 /// Whether a BMC fault leaves the host's state alone: a run is under way, done, or failed by itself.

@@ -101,6 +101,13 @@ fn deploying(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) ->
 
 fn inspecting(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -> MachineDecision {
     let clock = &facts.clock;
+    if host_view::run_replaced(host, facts.credentials) {
+        // Neither the report nor the deadline of the accepted run is the present one's; the host's next pass
+        // sees to it.
+        draft.phase(MachinePhase::Inspecting);
+        draft.not_ready(reasons::PHYSICAL_HOST_NOT_READY, "The host is being booted for inspection");
+        return draft.decide(Vec::new(), Vec::new(), clock.timings.machine_poll);
+    }
     match host.status.inspection_phase {
         // Complete is looked at before the clock: a report in time is in time.
         Some(InspectionPhase::Complete) => return reported(facts, host, draft),

@@ -62,7 +62,12 @@ impl World {
         let (key, value, report, reception) = match call {
             Call::Report { cores } => {
                 let text = format!(r#"{{"cpus":[{{"cores":{cores}}}]}}"#);
-                (SignalKey::InspectionResult, "result".to_owned(), Some(text), callback::inspection(&host, waits))
+                (
+                    SignalKey::InspectionResult,
+                    "result".to_owned(),
+                    Some(text),
+                    callback::inspection(&host, waits),
+                )
             }
             Call::Provisioned => {
                 (SignalKey::Provisioned, "provisioned".to_owned(), None, callback::provisioned(&host, waits))

@@ -232,6 +232,11 @@ impl Bench {
     /// A whole pass over the host with this observation.
     pub(crate) fn observe(&mut self, bmc: &BmcObservation) -> HostDecision {
         let decision = self.decide(bmc);
+        self.carry_out(&decision);
+        decision
+    }
+
+    pub(crate) fn carry_out(&mut self, decision: &HostDecision) {
         for effect in &decision.effects {
             match effect {
                 HostEffect::WriteStatus => self.host.status = decision.status.clone(),
@@ -245,7 +250,6 @@ impl Bench {
                 HostEffect::Record(_) => {}
             }
         }
-        decision
     }
 
     /// A whole pass over the host with a healthy BMC.

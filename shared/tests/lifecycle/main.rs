@@ -15,4 +15,5 @@ mod hardware;
 mod host;
 mod machine;
 mod release;
+mod replaced;
 mod transitions;

@@ -106,6 +106,10 @@ fn provoke(mut bench: Bench, cause: Cause) -> bool {
             signal(SignalKey::InspectionRequest, "timeout");
             quiet
         }
+        Cause::RunReplaced => {
+            bench.mint();
+            quiet
+        }
         Cause::Provisioned => {
             signal(SignalKey::Provisioned, "provisioned");
             quiet
