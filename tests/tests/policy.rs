@@ -89,7 +89,9 @@ fn no_banned_crate_is_built() {
 fn every_dependency_comes_from_the_registry_or_this_workspace() {
     for package in packages() {
         match package["source"].as_str() {
-            Some(source) => assert!(source.starts_with("registry+"), "{} comes from {source}", package["name"]),
+            Some(source) => {
+                assert!(source.starts_with("registry+"), "{} comes from {source}", package["name"])
+            }
             None => {
                 let manifest = Path::new(package["manifest_path"].as_str().unwrap());
                 assert!(manifest.starts_with(root()), "{} lies outside the workspace", package["name"]);
