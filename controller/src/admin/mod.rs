@@ -16,6 +16,8 @@ mod watch;
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use farrier_shared::contract::paths::HEALTH_ROUTE;
@@ -74,7 +76,31 @@ pub fn router(admin: Admin) -> Router {
         .route(HEALTH_ROUTE, get(|| async { "ok" }))
         .fallback(|| async { ApiError::not_found("no such path; see the admin API's documentation") })
         .layer(DefaultBodyLimit::max(MAX_OBJECT))
+        .layer(axum::middleware::map_response(explained))
         .with_state(admin)
+}
+
+/// Gives refusals of the web framework, which are plain text or nothing, the form of every other error.
+async fn explained(response: Response) -> Response {
+    let (status, headers) = (response.status(), response.headers());
+    if !status.is_client_error()
+        || headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json")
+    {
+        return response;
+    }
+    let allow = headers.get(header::ALLOW).cloned();
+    let said = axum::body::to_bytes(response.into_body(), 4096).await.unwrap_or_default();
+    let problem = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => format!("the object is larger than {MAX_OBJECT} bytes"),
+        StatusCode::METHOD_NOT_ALLOWED => "this path does not take this method".to_owned(),
+        _ => String::from_utf8_lossy(&said).into_owned(),
+    };
+    let mut told =
+        ApiError::new(status, "", problem, "correct the request; nothing was stored").into_response();
+    if let Some(allow) = allow {
+        told.headers_mut().insert(header::ALLOW, allow);
+    }
+    told
 }
 
 async fn info(State(admin): State<Admin>) -> Json<Info> {

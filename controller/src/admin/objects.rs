@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use farrier_shared::contract::{HostKey, Name};
 use farrier_shared::lifecycle::HistoryEntry;
+use farrier_shared::resource::metadata::ObjectMeta;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource, Secret};
 use serde::Deserialize;
 
@@ -200,6 +201,7 @@ pub(super) async fn create(
     let shown = with_kind!(kind, R => {
         let mut given: R = parse(&body)?;
         same_place(&given, &namespace, None)?;
+        printable(given.metadata())?;
         given.check()?;
         create_new(&admin, given).await?.shown()?
     });
@@ -207,6 +209,7 @@ pub(super) async fn create(
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ApplyQuery {
     /// Say what would happen and store nothing.
     #[serde(default, rename = "dryRun")]
@@ -224,6 +227,7 @@ pub(super) async fn apply(
     let (status, shown) = with_kind!(kind, R => {
         let mut given: R = parse(&body)?;
         same_place(&given, &key.namespace, Some(&key.name))?;
+        printable(given.metadata())?;
         given.check()?;
         let (status, stored) = apply_one(&admin, &key, given, query.dry_run).await?;
         (status, stored.shown()?)
@@ -333,8 +337,8 @@ pub(super) async fn progress(
 
 /// Reads an object; the error names the field. A Secret's values are never repeated.
 fn parse<R: Resource>(body: &[u8]) -> Result<R, ApiError> {
-    let reader = &mut serde_json::Deserializer::from_slice(body);
-    serde_path_to_error::deserialize(reader).map_err(|error| {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let object = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = Some(error.path().to_string()).filter(|p| p != ".").unwrap_or_default();
         let inner = error.into_inner();
         let said = inner.to_string();
@@ -348,7 +352,28 @@ fn parse<R: Resource>(body: &[u8]) -> Result<R, ApiError> {
             said.split(" at line ").next().unwrap_or_default().to_owned()
         };
         ApiError::invalid(&field, problem, "correct the field; nothing was stored")
-    })
+    })?;
+    // Half of what was sent must not pass for the whole.
+    reader.end().map_err(|_| {
+        ApiError::invalid("", "something follows the object", "send one JSON object; nothing was stored")
+    })?;
+    Ok(object)
+}
+
+/// Checks that labels and the names of annotations can be shown on a terminal. Values of annotations are free.
+fn printable(metadata: &ObjectMeta) -> Result<(), ApiError> {
+    let shown = |text: &String| !text.chars().any(char::is_control);
+    let named = |key: &String| !key.is_empty() && shown(key);
+    let ObjectMeta { labels, annotations, .. } = metadata;
+    let refused = if !labels.iter().all(|(key, value)| named(key) && shown(value)) {
+        "metadata.labels"
+    } else if !annotations.keys().all(named) {
+        "metadata.annotations"
+    } else {
+        return Ok(());
+    };
+    let hint = "remove it; nothing was stored";
+    Err(ApiError::invalid(refused, "holds an empty name or a control character", hint))
 }
 
 fn same_place<R: Resource>(given: &R, namespace: &Name, name: Option<&Name>) -> Result<(), ApiError> {

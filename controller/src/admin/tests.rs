@@ -283,3 +283,54 @@ async fn a_watch_tells_every_host_and_then_what_changes() {
     fixture.store.delete::<PhysicalHost>(&fixture.key).await.unwrap();
     assert!(next().await.deleted);
 }
+
+#[tokio::test]
+async fn half_understood_requests_are_refused_in_the_form_of_every_error() {
+    let store = Store::in_memory().unwrap();
+    let good = serde_json::to_string(&host("h1")).unwrap();
+    let labelled =
+        |key: &str, value: &str| with(&host("h1"), "/metadata/labels", json!({ key: value })).to_string();
+    let annotated = with(&host("h1"), "/metadata/annotations", json!({ "a\u{7}": "b" })).to_string();
+    let table = [
+        ("PUT", "namespaces/lab/hosts/h1", format!("{good} {good}"), 422, "", "follows"),
+        ("POST", "namespaces/lab/hosts", format!("{good}x"), 422, "", "follows"),
+        ("PUT", "namespaces/lab/hosts/h1", labelled("a\u{1b}[31m", "b"), 422, "metadata.labels", "control"),
+        ("PUT", "namespaces/lab/hosts/h1", labelled("a", "b\nc"), 422, "metadata.labels", "control"),
+        ("PUT", "namespaces/lab/hosts/h1", labelled("", "b"), 422, "metadata.labels", "empty"),
+        ("PUT", "namespaces/lab/hosts/h1", annotated, 422, "metadata.annotations", "control"),
+        // A mistyped flag must not store what was only to be checked.
+        ("PUT", "namespaces/lab/hosts/h1?dryrun=true", good.clone(), 400, "", "dryrun"),
+        ("PUT", "namespaces/lab/hosts/h1?dryRun=maybe", good.clone(), 400, "", "dryRun"),
+        ("PUT", "namespaces/lab/hosts/h1", " ".repeat(MAX_OBJECT + 1), 413, "", "2097152"),
+        ("PATCH", "namespaces/lab/hosts/h1", good, 405, "", "method"),
+        ("GET", "namespaces/%ff/hosts", String::new(), 400, "", "UTF-8"),
+        ("GET", "watch?hsot=h1", String::new(), 400, "", "hsot"),
+    ];
+    for (method, path, body, status, field, problem) in table {
+        let uri = format!("/apis/v1/{path}");
+        let request = Request::builder().method(method).uri(&uri).body(Body::from(body)).unwrap();
+        let answer = ask(&api(&store), "127.0.0.1", request).await;
+        let told = error(&answer);
+        assert_eq!((answer.status.as_u16(), told.field.as_str()), (status, field), "{uri}: {told:?}");
+        assert!(told.problem.contains(problem) && !told.hint.is_empty(), "{uri}: {told:?}");
+    }
+    assert!(store.list::<PhysicalHost>(None).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_without_a_host_that_is_damaged() {
+    use futures_util::StreamExt as _;
+    use tower::ServiceExt as _;
+
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    for name in ["h1", "h2"] {
+        store.create(host(name)).await.unwrap();
+    }
+    let db = rusqlite::Connection::open(dir.path().join("farrier.db")).unwrap();
+    db.execute("UPDATE documents SET body = '{}' WHERE name = 'h1'", []).unwrap();
+    let request = Request::builder().uri("/apis/v1/watch").body(Body::empty()).unwrap();
+    let mut lines = api(&store).oneshot(request).await.unwrap().into_body().into_data_stream();
+    let first: HostLine = serde_json::from_slice(&lines.next().await.unwrap().unwrap()).unwrap();
+    assert_eq!(first.name.as_str(), "h2");
+}

@@ -24,6 +24,7 @@ const BACKLOG: usize = 64;
 
 /// Which hosts.
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct WatchQuery {
     namespace: Option<Name>,
     host: Option<Name>,
@@ -105,7 +106,14 @@ impl Watch {
         if !self.query.wants(key) {
             return Ok(());
         }
-        let host: Option<PhysicalHost> = self.admin.store.get(key).await.map_err(Some)?;
+        let host = match self.admin.store.get::<PhysicalHost>(key).await {
+            // The others must not go dark because of one that is damaged; lists leave it out likewise.
+            Err(error @ StoreError::Encoding { .. }) => {
+                tracing::warn!(%error, "a host is left out of a watch");
+                return Ok(());
+            }
+            read => read.map_err(Some)?,
+        };
         let line = match host {
             Some(host) => {
                 let machine = self.machine_of(&host).await?;
