@@ -37,6 +37,10 @@ impl Controller {
     fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let log = std::fs::File::create(dir.path().join("log")).unwrap();
+        Self::logging_to(log, dir)
+    }
+
+    fn logging_to(log: std::fs::File, dir: tempfile::TempDir) -> Self {
         let process = Command::new(BINARY)
             .args(["serve", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"])
             .args(["--url-base", "https://127.0.0.1:8082", "--data-dir"])
@@ -213,4 +217,34 @@ fn a_second_controller_on_the_same_directory_does_not_start() {
     fails(&output, 1, "another farrier controller");
     // The first one is none the worse for it.
     assert!(controller.hosts().contains("items"));
+}
+
+#[test]
+fn a_log_that_cannot_be_written_stops_neither_the_controller_nor_a_command() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("log"), "").unwrap();
+    let mut controller = Controller::logging_to(full(), dir);
+    let applied = controller.run(&["apply", "-f", "-"], OBJECTS);
+    assert_eq!(applied.status.code(), Some(0), "{}", text(&applied.stderr));
+    assert!(controller.hosts().contains("rack1-u7"));
+    assert!(controller.process.try_wait().unwrap().is_none(), "it goes on");
+
+    let untold = |args: &[&str]| {
+        let mut command = Command::new(BINARY);
+        command.args(args).env("FARRIER_ADMIN_SOCKET", controller.socket()).stderr(full());
+        command.output().unwrap().status.code()
+    };
+    assert_eq!(untold(&["get", "host", "none"]), Some(4));
+    assert_eq!(untold(&["get", "machines"]), Some(0));
+}
+
+#[test]
+fn an_object_too_large_for_the_controller_is_called_so() {
+    let controller = Controller::start();
+    let text = format!(
+        "kind: Secret\napiVersion: v1\nmetadata: {{name: s}}\nstringData: {{a: \"{}\"}}\n",
+        "x".repeat(3 << 20)
+    );
+    fails(&controller.run(&["apply", "-f", "-"], &text), 2, "larger than 2097152 bytes");
 }

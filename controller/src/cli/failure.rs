@@ -1,6 +1,6 @@
 //! How commands fail: what, and what to do next, with an exit code scripts can rely on.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use crate::admin::Problem;
@@ -88,10 +88,9 @@ impl Failure {
             Self::Unreachable { problem, hint } => (3, problem, hint),
             Self::NotFound { problem, hint } => (4, problem, hint),
         };
-        eprintln!("error: {text}");
-        if !hint.is_empty() {
-            eprintln!("  next: {hint}");
-        }
+        let next = if hint.is_empty() { String::new() } else { format!("  next: {hint}\n") };
+        // Where nobody can be told, the exit code still tells.
+        let _ = write!(io::stderr(), "error: {text}\n{next}");
         ExitCode::from(code)
     }
 }

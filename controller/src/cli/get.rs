@@ -1,5 +1,7 @@
 //! `farrier get`.
 
+use std::io::Write as _;
+
 use clap::Args;
 use farrier_shared::contract::{Name, Time};
 use farrier_shared::lifecycle::host_view;
@@ -66,11 +68,8 @@ pub(super) async fn get(
     }
     if items.is_empty() {
         // Not on standard output, so that a script sees an empty list.
-        eprintln!(
-            "no {} in {}",
-            args.kind.segment(),
-            if args.all_namespaces { "any namespace" } else { namespace.as_str() }
-        );
+        let place = if args.all_namespaces { "any namespace" } else { namespace.as_str() };
+        let _ = writeln!(std::io::stderr(), "no {} in {place}", args.kind.segment());
         return Ok(());
     }
     for line in table(args, items, output)? {

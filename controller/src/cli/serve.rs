@@ -13,14 +13,19 @@ pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
     start_logging(settings.log_format);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    run(settings, stop, |_| ()).await.map_err(|error| {
-        Failure::failed(error.to_string(), "see the log above; the controller is not running")
-    })
+    run(settings, stop, |_| ())
+        .await
+        .map_err(|error| Failure::failed(error.to_string(), "correct this, then start the controller again"))
 }
 
 fn start_logging(format: LogFormat) {
     let filter = EnvFilter::try_from_env("FARRIER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A log that cannot be written, on a full disk or a closed pipe, is lost. Complaining about that on the same
+    // standard error would panic, and take the controller along.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     // A second subscriber can only be there in tests, where the first one is as good.
     let _ = match format {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
