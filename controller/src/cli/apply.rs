@@ -9,7 +9,7 @@ use farrier_shared::contract::Name;
 use super::client::{Client, item};
 use super::failure::Failure;
 use super::manifest::{self, Manifest};
-use super::output::Output;
+use super::output::{Output, printable};
 
 /// Largest file read, in bytes.
 const MAX_FILE: u64 = 64 << 20;
@@ -65,7 +65,7 @@ async fn send(client: &Client, manifest: &Manifest, dry_run: bool) -> Result<boo
 }
 
 fn shown(file: &std::path::Path) -> String {
-    if file.as_os_str() == "-" { "standard input".to_owned() } else { file.display().to_string() }
+    if file.as_os_str() == "-" { "standard input".to_owned() } else { printable(&file.display().to_string()) }
 }
 
 /// The text of a file or of standard input. `flag` is named in errors.

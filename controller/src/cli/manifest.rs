@@ -64,17 +64,30 @@ pub(crate) fn read(file: &str, text: &str, default_namespace: &Name) -> Result<V
 /// Documents with the number of the line each begins at, counted from one; empty ones left out.
 fn documents(text: &str) -> Vec<(usize, String)> {
     let mut found = vec![(1, String::new())];
-    for (index, line) in text.lines().enumerate() {
-        if line == "---" || line.starts_with("--- ") {
-            found.push((index + 2, String::new()));
-        } else if let Some((_, document)) = found.last_mut() {
-            document.push_str(line);
-            document.push('\n');
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        match (marked(line, "---"), marked(line, "..."), found.last_mut()) {
+            // What follows the marker on its line belongs to the document; blanks keep its column.
+            (Some(rest), ..) if !rest.trim().is_empty() => found.push((index + 1, format!("   {rest}\n"))),
+            (Some(_), ..) | (_, Some(_), _) => found.push((index + 2, String::new())),
+            // A directive before a document, such as `%YAML 1.2`.
+            (.., Some((_, document))) if line.starts_with('%') && document.trim().is_empty() => {
+                document.push('\n');
+            }
+            (.., Some((_, document))) => {
+                document.push_str(line);
+                document.push('\n');
+            }
+            (.., None) => {}
         }
     }
     let empty = |d: &str| d.lines().all(|l| l.trim().is_empty() || l.trim_start().starts_with('#'));
     found.retain(|(_, document)| !empty(document));
     found
+}
+
+/// What follows a marker at the begin of a line, if it is one.
+fn marked<'l>(line: &'l str, marker: &str) -> Option<&'l str> {
+    line.strip_prefix(marker).filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
 fn read_one(
@@ -162,4 +175,35 @@ fn invalid(file: &str, first_line: usize, error: &serde_saphyr::Error, secret: b
 fn first_sentence(text: &str) -> String {
     let line = text.lines().find(|l| !l.trim().is_empty()).unwrap_or_default();
     line.split(" at line ").next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_document_of_a_file_is_found_however_it_is_marked() {
+        let secret = |name: &str| format!("{{kind: Secret, apiVersion: v1, metadata: {{name: {name}}}}}");
+        let (a, b) = (secret("a"), secret("b"));
+        let block = "kind: Secret\napiVersion: v1\nmetadata:\n  name: a\n";
+        let table = [
+            (format!("{a}\n---\n{b}\n"), vec![("f:1", "a"), ("f:3", "b")]),
+            (format!("--- {a}\n--- {b}\n"), vec![("f:1", "a"), ("f:2", "b")]),
+            (format!("---\t{a}\n--- # a comment\n{b}\n"), vec![("f:1", "a"), ("f:2", "b")]),
+            (format!("{block}...\n---\n{b}"), vec![("f:1", "a"), ("f:7", "b")]),
+            (format!("%YAML 1.2\n---\n{block}"), vec![("f:3", "a")]),
+            (format!("\u{feff}# first\r\n{a}\r\n---\r\n---\r\n"), vec![("f:1", "a")]),
+        ];
+        for (text, expected) in table {
+            let read = read("f", &text, &"default".parse().unwrap()).unwrap();
+            let found: Vec<_> = read.iter().map(|m| (m.place.as_str(), m.name.as_str())).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_marker_is_an_error_rather_than_left_out() {
+        let text = "--- nothing known\n---\nkind: Secret\napiVersion: v1\nmetadata: {name: a}\n";
+        assert!(read("f", text, &"default".parse().unwrap()).is_err());
+    }
 }
