@@ -44,7 +44,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The database failed.
-    #[error("the store failed to {action}: {source}; check free space and permissions of the data directory")]
+    #[error("the store failed to {action}: {source}; {}", next_step(.source.as_ref()))]
     Backend {
         /// What was being done.
         action: &'static str,
@@ -83,6 +83,16 @@ pub enum StoreError {
         /// Newest version known.
         known: i64,
     },
+}
+
+/// What helps against a failure of the database: nothing but a backup helps a damaged file.
+fn next_step(source: &(dyn std::error::Error + Send + Sync)) -> &'static str {
+    let said = source.to_string();
+    if said.contains("malformed") || said.contains("not a database") {
+        "the file is damaged, so stop the controller and restore farrier.db and farrier.db-wal from a backup"
+    } else {
+        "check free space and permissions of the data directory"
+    }
 }
 
 impl StoreError {

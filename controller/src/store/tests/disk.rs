@@ -78,3 +78,11 @@ async fn an_unreadable_object_is_named_without_its_text() {
     let listed = store.list::<Secret>(None).await.unwrap();
     assert_eq!(listed.iter().map(|s| s.metadata.name.as_str()).collect::<Vec<_>>(), ["good"]);
 }
+
+#[tokio::test]
+async fn a_damaged_database_is_called_damaged_and_not_full() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("farrier.db"), [0xab; 8192]).unwrap();
+    let refused = Store::open(dir.path()).unwrap_err().to_string();
+    assert!(refused.contains("backup") && !refused.contains("free space"), "{refused}");
+}
