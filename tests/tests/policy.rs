@@ -3,6 +3,8 @@
 //! `cargo deny` holds more (advisories, licence texts) and runs where it is installed. What this test reads of
 //! the policy is the same file, so that there is one place to change it.
 
+#![expect(clippy::unwrap_used, reason = "a test: what cannot be read fails it")]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -90,7 +92,7 @@ fn every_dependency_comes_from_the_registry_or_this_workspace() {
     for package in packages() {
         match package["source"].as_str() {
             Some(source) => {
-                assert!(source.starts_with("registry+"), "{} comes from {source}", package["name"])
+                assert!(source.starts_with("registry+"), "{} comes from {source}", package["name"]);
             }
             None => {
                 let manifest = Path::new(package["manifest_path"].as_str().unwrap());
