@@ -37,7 +37,7 @@ pub struct Settings {
     /// Address of the plain HTTP listener for images
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub http_listen: SocketAddr,
-    /// Base URL of the HTTPS listener as servers reach it, such as https://boot.example.org:8082
+    /// Base URL of the HTTPS listener as servers reach it, such as `https://boot.example.org:8082`
     #[arg(long, value_parser = https_url)]
     pub url_base: WebUrl,
     /// Base URL of the HTTP listener as servers reach it [default: the host of URL_BASE, the port of HTTP_LISTEN]
@@ -193,9 +193,29 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// A positive duration such as `90s`, `10m` or `1h30m`.
+/// Longest duration taken. One that leads beyond the calendar would make credentials that are void from their
+/// start, and hosts that are booted for ever.
+const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
+
+/// A positive duration such as `90s`, `10m` or `1h30m`, a year at most.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a positive duration such as 90s, 10m or 1h30m".to_owned();
+    let expected = || "expected a duration such as 90s, 10m or 1h30m, above 0 and at most 8760h".to_owned();
     let parsed: jiff::SignedDuration = text.parse().map_err(|_| expected())?;
-    Duration::try_from(parsed).ok().filter(|d| !d.is_zero()).ok_or_else(expected)
+    let fits = |d: &Duration| !d.is_zero() && *d <= MAX_DURATION;
+    Duration::try_from(parsed).ok().filter(fits).ok_or_else(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_positive_and_within_a_year() {
+        for (text, seconds) in [("90s", 90), ("1h30m", 5400), ("8760h", 365 * 24 * 3600)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "0s", "-5m", "10", "8760h1s", "9000000000000000s", "99999999999999999999h"] {
+            assert!(duration(text).unwrap_err().contains("8760h"), "{text}");
+        }
+    }
 }
