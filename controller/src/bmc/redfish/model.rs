@@ -151,9 +151,19 @@ where
     Ok(serde_json::from_value(value).ok())
 }
 
+/// Longest text kept of what a BMC says, in characters. It is written with each change of the host's state.
+const MAX_TEXT: usize = 256;
+/// Most addresses kept of one interface.
+const MAX_ADDRESSES: usize = 64;
+
+/// What of a BMC's text is kept: some of it, and nothing that would act on a terminal.
+fn kept(text: &str) -> String {
+    text.trim().chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
+}
+
 impl System {
     pub(super) fn details(&self) -> HardwareDetails {
-        let text = |field: &Option<String>| field.as_deref().unwrap_or_default().trim().to_owned();
+        let text = |field: &Option<String>| kept(field.as_deref().unwrap_or_default());
         let status = self.status.clone().unwrap_or_default();
         HardwareDetails {
             manufacturer: text(&self.manufacturer),
@@ -174,6 +184,7 @@ impl Interface {
         let all = self.v4.iter().chain(self.v6.iter()).flatten();
         all.filter_map(|a| a.address.as_deref()?.trim().parse::<IpAddr>().ok())
             .filter(|ip| !ip.is_unspecified())
+            .take(MAX_ADDRESSES)
             .map(|ip| Address { kind: kind(ip).to_owned(), address: ip.to_string() })
             .collect()
     }
@@ -222,5 +233,20 @@ mod tests {
         assert_eq!((details.serial_number.as_str(), details.model.as_str()), ("S1", ""));
         assert_eq!(details.status.health, "OK");
         assert!(system.boot.is_none());
+    }
+
+    #[test]
+    fn of_what_a_bmc_says_a_bounded_and_printable_part_is_kept() {
+        let system = System {
+            manufacturer: Some(format!("A\u{1b}[31m\n{}", "x".repeat(100_000))),
+            ..System::default()
+        };
+        let kept = system.details().manufacturer;
+        assert!(kept.starts_with("A[31mxxx"), "{kept}");
+        assert_eq!(kept.chars().count(), MAX_TEXT);
+        let listed = "{\"Address\":\"192.0.2.1\"},".repeat(1000);
+        let interface = format!("{{\"IPv4Addresses\":[{}]}}", listed.trim_end_matches(','));
+        let interface: Interface = serde_json::from_str(&interface).unwrap();
+        assert_eq!(interface.addresses().len(), MAX_ADDRESSES);
     }
 }
