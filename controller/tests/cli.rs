@@ -248,3 +248,17 @@ fn an_object_too_large_for_the_controller_is_called_so() {
     );
     fails(&controller.run(&["apply", "-f", "-"], &text), 2, "larger than 2097152 bytes");
 }
+
+#[test]
+fn what_answers_like_no_controller_is_not_taken_for_an_absent_object() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let _ = std::io::Read::read(&mut socket, &mut [0; 4096]).unwrap();
+        socket.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 9\r\n\r\nnot found").unwrap();
+    });
+    let output = farrier(Path::new("/nowhere"), &["get", "hosts", "--admin-url", &url], "");
+    fails(&output, 3, "no farrier admin API");
+    server.join().unwrap();
+}

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::Global;
 use super::failure::Failure;
-use crate::admin::{ErrorBody, Info, Kind, Problem};
+use crate::admin::{ErrorBody, Info, Kind};
 
 /// Where the controller's socket is when nothing else is said.
 const DEFAULT_SOCKET: &str = "/var/lib/farrier/admin.sock";
@@ -57,13 +57,13 @@ impl Client {
         if status.is_success() {
             return Ok(response);
         }
-        let unexplained = || Problem {
-            problem: format!("the controller answered {status}"),
-            hint: "see the controller's log".to_owned(),
-            ..Problem::default()
+        // Every error of a controller says why; a 404 of something else must not pass for an absent object.
+        let stranger = |_| Failure::Unreachable {
+            problem: format!("what answers at {} is no farrier admin API: HTTP {status}", self.place),
+            hint: "point --admin-socket or --admin-url at the controller's admin API".to_owned(),
         };
-        let problem = response.json::<ErrorBody>().await.map_or_else(|_| unexplained(), |body| body.error);
-        Err(Failure::answered(status.as_u16(), problem))
+        let body = response.json::<ErrorBody>().await.map_err(stranger)?;
+        Err(Failure::answered(status.as_u16(), body.error))
     }
 
     /// The connection could not be made or broke.

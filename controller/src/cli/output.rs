@@ -74,5 +74,20 @@ impl Output {
 
 /// Foreign text fit for one terminal line.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    // Marks of direction would show the rest of the line in another order.
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if acts(c) { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_can_neither_steer_a_terminal_nor_turn_its_line_around() {
+        assert_eq!(printable("a\u{1b}[31m\r\nb\u{202e}c\u{2067}ü"), "a [31m  b c ü");
+    }
 }
