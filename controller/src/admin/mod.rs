@@ -19,7 +19,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use farrier_shared::contract::paths::HEALTH_ROUTE;
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,7 @@ pub fn router(admin: Admin) -> Router {
         .route("/apis/v1/namespaces/{ns}/{kind}/{name}/history", get(objects::history))
         .route("/apis/v1/namespaces/{ns}/{kind}/{name}/progress", get(objects::progress))
         .route("/apis/v1/{kind}", get(objects::list_everywhere))
-        .route("/apis/v1/watch", get(watch::serve))
+        .route("/apis/v1/watch", get(watch::serve).layer(Extension(watch::slots())))
         .route("/apis/v1/info", get(info))
         .route(HEALTH_ROUTE, get(|| async { "ok" }))
         .fallback(|| async { ApiError::not_found("no such path; see the admin API's documentation") })

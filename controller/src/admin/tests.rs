@@ -334,3 +334,26 @@ async fn a_watch_goes_on_without_a_host_that_is_damaged() {
     let first: HostLine = serde_json::from_slice(&lines.next().await.unwrap().unwrap()).unwrap();
     assert_eq!(first.name.as_str(), "h2");
 }
+
+#[tokio::test]
+async fn watches_leave_connections_for_commands() {
+    use tower::ServiceExt as _;
+
+    let router = api(&Store::in_memory().unwrap());
+    let watch = async || {
+        let request = Request::builder().uri("/apis/v1/watch").body(Body::empty()).unwrap();
+        router.clone().oneshot(request).await.unwrap()
+    };
+    let mut open = Vec::new();
+    for _ in 0..watch::MAX_WATCHES {
+        open.push(watch().await);
+    }
+    assert!(open.iter().all(|answer| answer.status() == StatusCode::OK));
+    assert_eq!(watch().await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    open.pop();
+    // Its task notices that the client has left.
+    while watch().await.status() != StatusCode::OK {
+        tokio::task::yield_now().await;
+    }
+    const { assert!(watch::MAX_WATCHES < crate::listen::Limits::ADMIN.connections) };
+}

@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use farrier_shared::contract::{HostKey, Name};
 use farrier_shared::lifecycle::host_view;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource as _};
 use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::Admin;
 use super::error::ApiError;
@@ -21,6 +23,15 @@ use crate::store::{Scope, StoreError, Term};
 
 /// Lines a slow client may leave unread before the watch waits for it.
 const BACKLOG: usize = 64;
+
+/// Watches at a time. Each holds a connection for as long as it likes, and the listener has 128 of them: some must
+/// be left for commands.
+pub(super) const MAX_WATCHES: usize = 96;
+
+/// A place for each watch.
+pub(super) fn slots() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_WATCHES))
+}
 
 /// Which hosts.
 #[derive(Debug, Default, Deserialize)]
@@ -39,10 +50,16 @@ impl WatchQuery {
 
 pub(super) async fn serve(
     State(admin): State<Admin>,
+    Extension(slots): Extension<Arc<Semaphore>>,
     Query(query): Query<WatchQuery>,
 ) -> Result<Response, ApiError> {
+    let slot = slots.try_acquire_owned().map_err(|_| {
+        let problem = format!("{MAX_WATCHES} watches are open, which is the most there may be");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "", problem, "end another `farrier watch` first")
+    })?;
     let (send, receive) = mpsc::channel::<Bytes>(BACKLOG);
     tokio::spawn(async move {
+        let _slot = slot;
         let mut watch = Watch { admin, query, send, last: BTreeMap::new() };
         if let Err(Some(error)) = watch.run().await {
             tracing::error!(%error, "a watch ended");
