@@ -202,6 +202,14 @@ fn output_is_plain_where_nobody_looks_and_secrets_stay_inside() {
     }
     assert!(shown.contains("password") && shown.contains("rack1-u7"));
     assert!(!shown.contains("hunter2") && !controller.log().contains("hunter2"));
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", controller.process.id())).unwrap();
+    let core: Vec<&str> = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max core file size"))
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    assert_eq!(core[..2], ["0", "0"], "a crash must leave no secrets behind");
 }
 
 #[test]

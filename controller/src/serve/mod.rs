@@ -89,6 +89,7 @@ pub async fn run(
     ready: impl FnOnce(&Addresses),
 ) -> Result<(), StartError> {
     allow_many_connections();
+    leave_no_core();
     let clock = SystemClock::shared();
     let proxy = settings.bmc_proxy.as_ref().map(|text| parse_proxy(text.expose())).transpose()?;
     let store = Store::open(&settings.data_dir)?;
@@ -209,6 +210,14 @@ fn allow_many_connections() {
         .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
     if let Err(error) = raised {
         tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}
+
+/// A core file would hold tokens and BMC passwords.
+fn leave_no_core() {
+    use nix::sys::resource::{Resource, setrlimit};
+    if let Err(error) = setrlimit(Resource::RLIMIT_CORE, 0, 0) {
+        tracing::warn!(%error, "core files stay possible; they would hold secrets");
     }
 }
 
