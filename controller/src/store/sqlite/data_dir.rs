@@ -5,6 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
+
 use crate::store::StoreError;
 
 /// A data directory held by this process; free again when dropped, or when the process ends in any way.
@@ -46,6 +48,18 @@ impl DataDir {
         // SQLite gives its journal files the permissions of the database.
         open_private(&database).map_err(fail("open", &database))?;
         Ok(Self { database, _lock: lock })
+    }
+}
+
+impl Drop for DataDir {
+    /// Brings everything into the database file, so that a copy of it alone is a backup. Every connection is closed
+    /// by now, but those that closed last could only read, and left the journal beside it.
+    fn drop(&mut self) {
+        let settled = Connection::open(&self.database)
+            .and_then(|db| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        if let Err(error) = settled {
+            tracing::warn!(%error, "the journal farrier.db-wal stays; a backup needs it too");
+        }
     }
 }
 

@@ -86,3 +86,16 @@ async fn a_damaged_database_is_called_damaged_and_not_full() {
     let refused = Store::open(dir.path()).unwrap_err().to_string();
     assert!(refused.contains("backup") && !refused.contains("free space"), "{refused}");
 }
+
+#[tokio::test]
+async fn a_copy_of_the_database_file_alone_is_a_backup_once_the_store_is_closed() {
+    let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Store::open(dir.path()).unwrap();
+    store.create(host("a")).await.unwrap();
+    // A reader is open too, and closes last.
+    assert!(store.get::<PhysicalHost>(&key("a")).await.unwrap().is_some());
+    drop(store);
+    std::fs::copy(dir.path().join("farrier.db"), copy.path().join("farrier.db")).unwrap();
+    let restored = Store::open(copy.path()).unwrap();
+    assert!(restored.get::<PhysicalHost>(&key("a")).await.unwrap().is_some());
+}
