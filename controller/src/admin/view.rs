@@ -99,7 +99,9 @@ impl HostLine {
         };
         let progress = progress.filter(current);
         let phase = machine.and_then(|m| m.status.phase);
-        let waits_for = machine.filter(|m| !m.status.ready).and_then(|m| {
+        // The machine follows its host a pass later: what it last waited for is over once the host is installed.
+        let installed = host.status.state == HostState::Ready && phase != Some(MachinePhase::Failed);
+        let waits_for = machine.filter(|m| !m.status.ready && !installed).and_then(|m| {
             let told = condition::get(&m.status.conditions, "InfrastructureReady")?;
             Some(told.message.clone()).filter(|text| !text.is_empty())
         });
@@ -146,6 +148,58 @@ impl HostLine {
             bytes_per_second: None,
             at: None,
             deleted: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farrier_shared::contract::Time;
+    use farrier_shared::resource::condition::{self, Truth};
+    use serde_json::json;
+
+    use super::*;
+
+    fn machine(phase: MachinePhase) -> Beskar7Machine {
+        let mut machine: Beskar7Machine = serde_json::from_value(json!({
+            "apiVersion": farrier_shared::resource::API_VERSION, "kind": "Beskar7Machine",
+            "metadata": {"name": "anvil"},
+            "spec": {"inspectionImageURL": "http://images/inspection", "targetImageURL": "http://images/os.raw"}
+        }))
+        .unwrap();
+        machine.status.phase = Some(phase);
+        let (told, now) = ("The operating system is being written", Time::from_unix(0));
+        condition::set(
+            &mut machine.status.conditions,
+            "InfrastructureReady",
+            Truth::False,
+            "Waits",
+            told,
+            now,
+        );
+        machine
+    }
+
+    fn host(state: HostState) -> PhysicalHost {
+        let mut host: PhysicalHost = serde_json::from_value(json!({
+            "apiVersion": farrier_shared::resource::API_VERSION, "kind": "PhysicalHost",
+            "metadata": {"name": "anvil"},
+            "spec": {"redfishConnection": {"address": "https://bmc", "credentialsSecretRef": "bmc"}}
+        }))
+        .unwrap();
+        host.status.state = state;
+        host
+    }
+
+    #[test]
+    fn what_the_machine_last_waited_for_is_not_said_of_an_installed_host() {
+        for (state, phase, said) in [
+            (HostState::Deploying, MachinePhase::Provisioning, true),
+            (HostState::Ready, MachinePhase::Provisioning, false),
+            (HostState::Ready, MachinePhase::Failed, true),
+        ] {
+            let line = HostLine::of(&host(state), Some(&machine(phase)), None);
+            assert_eq!(!line.message.is_empty(), said, "{state:?} {phase:?}: {:?}", line.message);
         }
     }
 }
