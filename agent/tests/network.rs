@@ -191,8 +191,12 @@ fn of_several_interfaces_the_one_that_leads_to_the_controller_wins() {
     lab.serve(0, &["--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h", "--port=0"]);
     lab.serve(2, &["--dhcp-range=10.9.2.50,10.9.2.50,255.255.255.0,1h", "--port=0"]);
     ip(&format!("netns exec {} ip addr add 198.51.100.1/32 dev far2", lab.server));
-    // A router that answers to nothing: packets for the controller vanish on the first link.
-    ip(&format!("netns exec {} ip rule add iif far0 to 198.51.100.1 blackhole", lab.server));
+    // A router that answers to nothing: packets for the controller vanish on the first link. The table of local
+    // addresses is asked before every rule, unless it is moved behind ours.
+    for rule in ["add pref 100 lookup local", "del pref 0", "add pref 50 iif far0 to 198.51.100.1 blackhole"]
+    {
+        ip(&format!("netns exec {} ip rule {rule}", lab.server));
+    }
     lab.listen();
     let config = lab.run(async |root| {
         let network: Network =
