@@ -132,6 +132,7 @@ pub struct Found {
 pub fn read(image: &Path) -> Result<Vec<Found>> {
     let disk = gpt::GptConfig::new()
         .writable(false)
+        .only_valid_headers(true)
         .logical_block_size(gpt::disk::LogicalBlockSize::Lb512)
         .open(image)
         .with_context(|| format!("read the partition table of {}", image.display()))?;
