@@ -10,8 +10,7 @@ use farrier_shared::contract::callback::{Event, MAX_SMALL_BODY};
 use farrier_shared::lifecycle::Credentials;
 
 use super::authenticate::HostPath;
-use super::record::read_at_most;
-use super::{Callbacks, accepted, invalid_json, unauthorized};
+use super::{Callbacks, accepted, invalid_json};
 use crate::progress::ProgressEntry;
 
 /// Longest text of an event kept, in characters.
@@ -25,10 +24,9 @@ pub(super) async fn take(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
-    let body = match read_at_most(body, MAX_SMALL_BODY).await {
-        Ok(body) => body,
-        Err(cut) => return cut.answer(),
+    let (caller, body) = match callbacks.admit(&path, &headers, remote, body, MAX_SMALL_BODY).await {
+        Ok(admitted) => admitted,
+        Err(refusal) => return *refusal,
     };
     let Ok(event) = serde_json::from_slice::<Event>(&body) else { return invalid_json() };
     let host = caller.host.metadata.key();

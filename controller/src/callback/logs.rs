@@ -12,8 +12,7 @@ use axum::response::Response;
 use farrier_shared::contract::HostKey;
 
 use super::authenticate::HostPath;
-use super::record::read_at_most;
-use super::{Callbacks, MAX_LOGS_BODY, accepted, internal_error, unauthorized};
+use super::{Callbacks, MAX_LOGS_BODY, accepted, internal_error};
 
 /// Bundles kept of each host: the newest as `<host>.log`, older ones as `<host>.log.1` and so on.
 const KEPT: u32 = 4;
@@ -26,10 +25,9 @@ pub(super) async fn take(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
-    let body = match read_at_most(body, MAX_LOGS_BODY).await {
-        Ok(body) => body,
-        Err(cut) => return cut.answer(),
+    let (caller, body) = match callbacks.admit(&path, &headers, remote, body, MAX_LOGS_BODY).await {
+        Ok(admitted) => admitted,
+        Err(refusal) => return *refusal,
     };
     let host = caller.host.metadata.key();
     let file = newest(&callbacks.logs_dir, &host);

@@ -32,10 +32,9 @@ pub(super) async fn inspection(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
-    let body = match read_at_most(body, MAX_INSPECTION_BODY).await {
-        Ok(body) => body,
-        Err(cut) => return cut.answer(),
+    let (caller, body) = match callbacks.admit(&path, &headers, remote, body, MAX_INSPECTION_BODY).await {
+        Ok(admitted) => admitted,
+        Err(refusal) => return *refusal,
     };
     let Ok(mut report) = InspectionReport::from_json(&body) else { return invalid_json() };
     report.timestamp = Some(callbacks.clock.now());
@@ -93,7 +92,7 @@ impl Cut {
 }
 
 /// The whole body, at most `limit` bytes of it.
-pub(super) async fn read_at_most(body: Body, limit: usize) -> Result<Bytes, Cut> {
+async fn read_at_most(body: Body, limit: usize) -> Result<Bytes, Cut> {
     match tokio::time::timeout(BODY_TIME, Limited::new(body, limit).collect()).await {
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
         Ok(Err(_)) => Err(Cut::TooLong),
@@ -102,6 +101,28 @@ pub(super) async fn read_at_most(body: Body, limit: usize) -> Result<Bytes, Cut>
 }
 
 impl Callbacks {
+    /// The caller and the whole body, for the handlers that need both; nobody's body is read before they are
+    /// known.
+    ///
+    /// # Errors
+    /// The answer to give instead.
+    pub(super) async fn admit(
+        &self,
+        path: &HostPath,
+        headers: &HeaderMap,
+        remote: SocketAddr,
+        body: Body,
+        limit: usize,
+    ) -> Result<(Caller, Bytes), Box<Response>> {
+        let Some(caller) = self.authenticate(path, headers, remote).await else {
+            return Err(Box::new(unauthorized()));
+        };
+        match read_at_most(body, limit).await {
+            Ok(body) => Ok((caller, body)),
+            Err(cut) => Err(Box::new(cut.answer())),
+        }
+    }
+
     /// Verifies once more, then records, clears or ignores as the host's state says.
     async fn settle(
         &self,
