@@ -12,6 +12,7 @@ pub mod digest;
 pub mod disk_pin;
 pub mod mac;
 pub mod name;
+pub mod options;
 pub mod paths;
 pub mod provider_id;
 pub mod report;

@@ -6,6 +6,7 @@ mod bodies;
 mod boot_script;
 mod capacity;
 mod cmdline;
+mod disk_options;
 mod secrets;
 mod validation;
 mod values;
