@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use farrier_shared::contract::callback::EventName;
 use farrier_shared::contract::cmdline::BootParams;
+use farrier_shared::contract::options::DiskHints;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::callback::Policy;
 use crate::deploy::{self, ImageClient, Progress};
-use crate::disk::{self, Disk, DiskError, KernelTarget, Target};
+use crate::disk::{self, Disk, DiskError, KernelTarget, Target, Wish};
 use crate::facts::{self, Facts};
 use crate::init::drivers::{self, Named};
 use crate::init::{self, Ending, Init};
@@ -72,7 +73,8 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let params = BootParams::parse(&cmdline).map_err(Failure::at("command line"))?;
     let options = Options::parse(&params.extra).map_err(Failure::at("command line"));
 
-    let drivers = load_drivers(&root, &params).await;
+    let hints = options.as_ref().ok().and_then(|options| options.disk_hints.clone());
+    let drivers = load_drivers(&root, &params, hints.clone()).await;
     let network = bring_up_network(&root, &params).await?;
     let resolver = net::resolver(&network.config);
     contact.open(&params, Arc::clone(&resolver), Policy::default()).map_err(Failure::at("controller"))?;
@@ -84,7 +86,8 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let facts = look_around(&root).await?;
     contact.event(EventName::Registering, "sending the report");
     contact.report(&facts.report).await.map_err(Failure::at("report"))?;
-    choose(&facts.disks, &params, 0, &root)?;
+    let wish = |required| Wish { pin: params.disk.as_ref(), hints: hints.as_ref(), required };
+    choose(&facts.disks, &wish(0), &root)?;
 
     let waiting = || contact.event(EventName::Waiting, "waiting for user-data");
     let user_data = meanwhile(contact.bootstrap(), WAITING_PERIOD, waiting).await;
@@ -96,7 +99,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let image = within("image", PEEK_WAIT, peek).await?;
     // Looked up anew: the wait may have been long, and only now is known how large a disk is needed.
     let disks = look_around(&root).await?.disks;
-    let disk = choose(&disks, &params, image.required, &root)?;
+    let disk = choose(&disks, &wish(image.required), &root)?;
 
     let order = options.order(&params);
     let roots = facts::roots(&root);
@@ -181,8 +184,8 @@ async fn stopped() -> &'static str {
     }
 }
 
-async fn load_drivers(root: &Path, params: &BootParams) -> Result<(), Failure> {
-    let (root, named) = (root.to_owned(), Named { nic: params.bootif, disk: params.disk.clone() });
+async fn load_drivers(root: &Path, params: &BootParams, hints: Option<DiskHints>) -> Result<(), Failure> {
+    let (root, named) = (root.to_owned(), Named { nic: params.bootif, disk: params.disk.clone(), hints });
     let work = move || drivers::bring_up(&root, &init::kernel_release(), &named);
     blocking("drivers", DRIVERS_WAIT, work).await
 }
@@ -209,11 +212,11 @@ fn stands_still(still: Duration, disk: &str, progress: &Progress) -> Failure {
     Failure::new("deploy", &cause)
 }
 
-fn choose(disks: &[Disk], params: &BootParams, required: u64, root: &Path) -> Result<Disk, Failure> {
-    let chosen: Result<Disk, DiskError> =
-        disk::choose(disks, params.disk.as_ref(), required, &facts::roots(root));
+fn choose(disks: &[Disk], wish: &Wish<'_>, root: &Path) -> Result<Disk, Failure> {
+    let chosen: Result<Disk, DiskError> = disk::choose(disks, wish, &facts::roots(root));
     if let Ok(disk) = &chosen {
-        tracing::info!(disk = %disk.path.display(), size = disk.size, "target disk");
+        let others = disk.other_paths.join(", ");
+        tracing::info!(disk = %disk.path.display(), size = disk.size, other_paths = others, "target disk");
     }
     chosen.map_err(Failure::at("target disk"))
 }

@@ -4,39 +4,78 @@ use std::fs;
 use std::path::Path;
 
 use farrier_shared::contract::DiskPin;
+use farrier_shared::contract::options::DiskHints;
+use farrier_shared::contract::options::disk_hints::Transport;
 
-use super::{Disk, DiskError, Roots};
+use super::{Disk, DiskError, Refusal, Roots, hints};
 
-/// The disk to write: the pinned one, else the smallest eligible of at least `required` bytes, the first by
-/// name when two are equal. `required` is 0 when the size of the image is not known yet.
+/// What the target disk must be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wish<'a> {
+    /// The one disk the operator named.
+    pub pin: Option<&'a DiskPin>,
+    /// What it must be like; a pinned disk too.
+    pub hints: Option<&'a DiskHints>,
+    /// Least size in bytes; 0 when the size of the image is not known yet.
+    pub required: u64,
+}
+
+/// The disk to write: the pinned one, else the smallest eligible that is large enough and as the hints ask, the first
+/// by name when two are equal. Without a pin or `transport=usb` no USB disk is taken: a stick left in a server is not
+/// its system disk.
 ///
 /// # Errors
 /// When the pin names nothing, or something that must not be written, or nothing is eligible.
-pub fn choose(
-    disks: &[Disk],
-    pin: Option<&DiskPin>,
-    required: u64,
-    roots: &Roots,
-) -> Result<Disk, DiskError> {
-    match pin {
-        Some(pin) => pinned(disks, pin.as_str(), required, roots),
-        None => disks
-            .iter()
-            .filter(|disk| disk.refusal.is_none() && disk.size >= required)
-            .min_by(|a, b| (a.size, &a.name).cmp(&(b.size, &b.name)))
-            .cloned()
-            .ok_or_else(|| DiskError::NoneEligible { required, found: list(disks) }),
+pub fn choose(disks: &[Disk], wish: &Wish<'_>, roots: &Roots) -> Result<Disk, DiskError> {
+    if let Some(pin) = wish.pin {
+        return pinned(disks, pin.as_str(), wish, roots);
     }
+    disks
+        .iter()
+        .filter(|disk| why_not(disk, wish).is_none())
+        .min_by(|a, b| (a.size, &a.name).cmp(&(b.size, &b.name)))
+        .cloned()
+        .ok_or_else(|| {
+            let found = list(disks, |disk| why_not(disk, wish));
+            match wish.hints {
+                Some(hints) => DiskError::NoneMatches { hints: hints.to_string(), found },
+                None => DiskError::NoneEligible { required: wish.required, found },
+            }
+        })
 }
 
-fn pinned(disks: &[Disk], pin: &str, required: u64, roots: &Roots) -> Result<Disk, DiskError> {
+/// What keeps a disk from being chosen by itself.
+fn why_not(disk: &Disk, wish: &Wish<'_>) -> Option<String> {
+    if let Some(refusal) = &disk.refusal {
+        return Some(refusal.to_string());
+    }
+    if disk.attachment.transport == Some(Transport::Usb) && !wish.hints.is_some_and(hints::asks_for_usb) {
+        return Some("on USB".to_owned());
+    }
+    if let Some(mismatch) = wish.hints.and_then(|hints| hints::mismatch(hints, disk)) {
+        return Some(mismatch);
+    }
+    (disk.size < wish.required).then(|| format!("{} bytes", disk.size))
+}
+
+fn pinned(disks: &[Disk], pin: &str, wish: &Wish<'_>, roots: &Roots) -> Result<Disk, DiskError> {
     let disk = resolve(disks, pin, roots)?;
+    let disk = match &disk.refusal {
+        // The same disk by another way: the better way is taken.
+        Some(Refusal::PathOf { disk: best }) => disks.iter().find(|d| d.name == *best).unwrap_or(disk),
+        _ => disk,
+    };
     let pin = pin.to_owned();
     if let Some(refusal) = &disk.refusal {
         return Err(DiskError::Ineligible { pin, refusal: refusal.clone() });
     }
-    if disk.size < required {
-        return Err(DiskError::TooSmall { pin, size: disk.size, required });
+    if let Some(hints) = wish.hints
+        && let Some(mismatch) = hints::mismatch(hints, disk)
+    {
+        return Err(DiskError::PinAgainstHints { pin, hints: hints.to_string(), mismatch });
+    }
+    if disk.size < wish.required {
+        return Err(DiskError::TooSmall { pin, size: disk.size, required: wish.required });
     }
     Ok(disk.clone())
 }
@@ -45,12 +84,24 @@ fn pinned(disks: &[Disk], pin: &str, required: u64, roots: &Roots) -> Result<Dis
 fn resolve<'a>(disks: &'a [Disk], pin: &str, roots: &Roots) -> Result<&'a Disk, DiskError> {
     let below_dev = pin.strip_prefix("/dev/").unwrap_or(pin);
     if let Some(link) = below_dev.strip_prefix("disk/") {
-        let carries = |link: &str| disks.iter().find(|disk| disk.identity.links.iter().any(|l| l == link));
-        if let Some(disk) = carries(link) {
-            return Ok(disk);
+        let carry = |link: &str| -> Vec<&Disk> {
+            disks.iter().filter(|disk| disk.identity.links.iter().any(|l| l == link)).collect()
+        };
+        let carriers = carry(link);
+        let mut whole = carriers.iter().filter(|d| !matches!(d.refusal, Some(Refusal::PathOf { .. })));
+        match (whole.next(), whole.next()) {
+            (Some(disk), None) => return Ok(*disk),
+            (Some(_), Some(_)) => {
+                let found = carriers.iter().map(|d| d.name.as_str()).collect::<Vec<_>>().join(", ");
+                return Err(DiskError::Ambiguous { pin: pin.to_owned(), found });
+            }
+            (None, _) => {}
+        }
+        if let Some(path) = carriers.first() {
+            return Ok(*path);
         }
         if link.rsplit_once("-part").is_some_and(|(whole, number)| {
-            number.bytes().all(|b| b.is_ascii_digit()) && carries(whole).is_some()
+            number.bytes().all(|b| b.is_ascii_digit()) && !carry(whole).is_empty()
         }) {
             return Err(DiskError::Partition { pin: pin.to_owned() });
         }
@@ -78,17 +129,17 @@ fn resolve<'a>(disks: &'a [Disk], pin: &str, roots: &Roots) -> Result<&'a Disk, 
     } else if real.is_ok() {
         Err(DiskError::NotBlockDevice { pin })
     } else {
-        Err(DiskError::NotFound { pin, found: list(disks) })
+        Err(DiskError::NotFound { pin, found: list(disks, |d| d.refusal.as_ref().map(ToString::to_string)) })
     }
 }
 
-/// The disks in a few words, for an operator who has to pick another.
-fn list(disks: &[Disk]) -> String {
-    let real = disks.iter().filter(|disk| disk.refusal != Some(super::Refusal::Virtual));
+/// The disks in a few words, each with what keeps it from being chosen, for an operator who has to pick another.
+fn list(disks: &[Disk], why_not: impl Fn(&Disk) -> Option<String>) -> String {
+    let real = disks.iter().filter(|disk| disk.refusal != Some(Refusal::Virtual));
     let words: Vec<String> = real
-        .map(|disk| match &disk.refusal {
-            None => format!("{} ({} bytes)", disk.name, disk.size),
-            Some(refusal) => format!("{} ({refusal})", disk.name),
+        .map(|disk| {
+            let words = why_not(disk).unwrap_or_else(|| format!("{} bytes", disk.size));
+            format!("{} ({words})", disk.name)
         })
         .collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }

@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::in_use;
-use super::{DiskError, Identity};
+use super::{Attachment, DiskError, Identity};
+use super::{in_use, multipath, vpd};
 
 /// Unit of `size` in sysfs, whatever the sector size of the disk.
 pub(super) const SYSFS_SECTOR: u64 = 512;
@@ -40,8 +40,13 @@ impl Roots {
 pub enum Refusal {
     /// No hardware behind it: loop, ram, device mapper, md.
     Virtual,
-    /// One path of a multipath disk, or a boot area of a card: not a disk by itself.
+    /// A path node the kernel joins into a disk, or a boot area of a card: not a disk by itself.
     NotADisk,
+    /// Another way to a disk that is listed under this name.
+    PathOf {
+        /// Kernel name of the way that is taken.
+        disk: String,
+    },
     /// A removable medium.
     Removable,
     /// Not writable.
@@ -60,6 +65,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Virtual => f.write_str("virtual"),
             Self::NotADisk => f.write_str("only a part or a path of a disk"),
+            Self::PathOf { disk } => write!(f, "another path to {disk}"),
             Self::Removable => f.write_str("removable"),
             Self::ReadOnly => f.write_str("read-only"),
             Self::Empty => f.write_str("without a medium"),
@@ -85,6 +91,10 @@ pub struct Disk {
     pub rotational: bool,
     /// What stays the same when names move.
     pub identity: Identity,
+    /// Where it hangs.
+    pub attachment: Attachment,
+    /// Kernel names of further paths to it.
+    pub other_paths: Vec<String>,
     /// What rules it out as a target; [`None`] for an eligible disk.
     pub refusal: Option<Refusal>,
 }
@@ -103,7 +113,9 @@ pub fn discover(roots: &Roots) -> Result<Vec<Disk>, DiskError> {
         .map_err(list)?;
     names.sort();
     let used = in_use::used_disks(roots, &names);
-    Ok(names.into_iter().map(|name| describe(roots, name, &used)).collect())
+    let mut disks: Vec<Disk> = names.into_iter().map(|name| describe(roots, name, &used)).collect();
+    multipath::join_paths(&mut disks, roots);
+    Ok(disks)
 }
 
 fn describe(roots: &Roots, name: String, used: &in_use::Used) -> Disk {
@@ -123,7 +135,11 @@ fn describe(roots: &Roots, name: String, used: &in_use::Used) -> Disk {
     } else {
         used.get(&name).map(|by| Refusal::InUse { by: by.clone() })
     };
+    let real = fs::canonicalize(&block).unwrap_or_default();
+    let is_ata = vpd::Pages::read(&block.join("device")).ata().is_some();
     Disk {
+        attachment: Attachment::of(&name, &real, is_ata),
+        other_paths: Vec::new(),
         path: roots.dev.join(name.replace('!', "/")),
         size,
         logical_sector: number(&block, "queue/logical_block_size")

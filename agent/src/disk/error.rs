@@ -21,6 +21,32 @@ pub enum DiskError {
         /// Every disk with its size or what rules it out.
         found: String,
     },
+    /// No disk is what the hints ask for.
+    #[error("no disk matches farrier.disk-hints={hints}; found {found}")]
+    NoneMatches {
+        /// The hints.
+        hints: String,
+        /// Every disk with what rules it out.
+        found: String,
+    },
+    /// The pinned disk is not what the hints ask for.
+    #[error("target disk {pin} does not match farrier.disk-hints={hints}: its {mismatch}")]
+    PinAgainstHints {
+        /// The pin.
+        pin: String,
+        /// The hints.
+        hints: String,
+        /// What differs.
+        mismatch: String,
+    },
+    /// The pin names several disks.
+    #[error("target disk {pin} names several disks, {found}; name one by path")]
+    Ambiguous {
+        /// The pin.
+        pin: String,
+        /// Those it names.
+        found: String,
+    },
     /// The pinned disk does not exist.
     #[error("target disk {pin} not found; disks here: {found}")]
     NotFound {

@@ -15,6 +15,8 @@ use super::vpd;
 pub struct Identity {
     /// Model.
     pub model: String,
+    /// Vendor, where the disk tells it apart from the model.
+    pub vendor: String,
     /// Serial number.
     pub serial: String,
     /// World-wide name as the kernel gives it (`naa.…`, `eui.…`, `nvme.…`, `t10.…`).
@@ -45,7 +47,10 @@ impl Identity {
         ]);
         let wwid =
             first([attribute(&block, "wwid"), attribute(&device, "wwid"), attribute(&device, "cid"), None]);
-        let mut identity = Self { model, serial, wwid, links: Vec::new() };
+        // The kernel's translation gives every ATA disk the vendor `ATA`; virtio gives a number.
+        let vendor = attribute(&device, "vendor").filter(|v| ata.is_none() && !v.starts_with("0x"));
+        let vendor = vendor.unwrap_or_default();
+        let mut identity = Self { model, vendor, serial, wwid, links: Vec::new() };
         let mut links: Vec<String> = identity
             .ids(name, &block, &device, &pages)
             .iter()

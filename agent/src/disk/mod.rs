@@ -3,15 +3,18 @@
 //! [`discover`] lists, [`choose`] decides, [`KernelTarget`] opens what was chosen and proves that it is still
 //! that disk, [`wipe`] clears its ends, [`gpt`] reads and completes partition tables.
 
+mod attachment;
 mod by_path;
 mod choose;
 mod device;
 mod discover;
 mod error;
 pub mod gpt;
+mod hints;
 mod identity;
 mod in_use;
 pub(crate) mod io;
+mod multipath;
 mod partition;
 mod signature;
 mod vpd;
@@ -20,7 +23,8 @@ pub mod wipe;
 #[cfg(test)]
 mod tests;
 
-pub use choose::choose;
+pub use attachment::Attachment;
+pub use choose::{Wish, choose};
 pub use device::{ALIGNMENT, Access, BlockDevice, KernelTarget, Target};
 pub use discover::{Disk, Refusal, Roots, discover};
 pub use error::DiskError;

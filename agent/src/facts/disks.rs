@@ -1,5 +1,6 @@
 //! Disks, as the report lists them, from what discovery found.
 
+use farrier_shared::contract::options::disk_hints::Transport;
 use farrier_shared::contract::report;
 use serde_json::{Value, json};
 
@@ -11,7 +12,13 @@ fn reported(disks: &[Disk]) -> impl Iterator<Item = &Disk> {
         d.size > 0
             && !matches!(
                 d.refusal,
-                Some(Refusal::Virtual | Refusal::NotADisk | Refusal::Removable | Refusal::Empty)
+                Some(
+                    Refusal::Virtual
+                        | Refusal::NotADisk
+                        | Refusal::PathOf { .. }
+                        | Refusal::Removable
+                        | Refusal::Empty
+                )
             )
     })
 }
@@ -47,7 +54,12 @@ pub(super) fn details(disks: &[Disk]) -> Value {
                 "name": d.path.display().to_string(),
                 "sizeBytes": d.size,
                 "logicalSectorBytes": d.logical_sector,
+                "vendor": d.identity.vendor,
                 "wwid": d.identity.wwid,
+                "transport": d.attachment.transport.map(Transport::as_str),
+                "hctl": d.attachment.hctl.map(|[h, c, t, l]| format!("{h}:{c}:{t}:{l}")),
+                "rotational": d.rotational,
+                "otherPaths": d.other_paths,
                 "links": d.identity.links,
                 "refusal": d.refusal.as_ref().map(ToString::to_string),
             })
@@ -58,7 +70,7 @@ pub(super) fn details(disks: &[Disk]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Identity;
+    use crate::disk::{Attachment, Identity};
 
     fn disk(name: &str, size: u64, rotational: bool, refusal: Option<Refusal>) -> Disk {
         Disk {
@@ -69,6 +81,8 @@ mod tests {
             dev: (8, 0),
             rotational,
             identity: Identity { model: "M".into(), serial: "S".into(), ..Identity::default() },
+            attachment: Attachment::default(),
+            other_paths: Vec::new(),
             refusal,
         }
     }

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use farrier_shared::contract::MacAddress;
+use farrier_shared::contract::options::DiskHints;
+use farrier_shared::contract::{DiskPin, MacAddress};
 
 use super::modules::{Coldplug, Index, Insert, Kernel};
-use crate::disk::{self, Roots};
+use crate::disk::{self, DiskError, Roots, Wish};
 use crate::net::links;
 
 /// Modules to load whatever the hardware: file systems above all.
@@ -30,8 +31,10 @@ const QUICK_HOSTS: [&str; 4] = ["ahci", "ata_piix", "virtio_scsi", "pata_legacy"
 pub struct Named {
     /// The interface the firmware booted from.
     pub nic: Option<MacAddress>,
-    /// Whether the command line pins a disk.
-    pub disk: Option<farrier_shared::contract::DiskPin>,
+    /// The disk the command line pins.
+    pub disk: Option<DiskPin>,
+    /// What the command line wants a disk to be like.
+    pub hints: Option<DiskHints>,
 }
 
 /// One look at the hardware.
@@ -65,7 +68,7 @@ fn judge(look: &Look, quiet: Duration, elapsed: Duration) -> Verdict {
         }
     };
     note(look.named_nic == Some(false), "the boot interface");
-    note(look.named_disk == Some(false), "the pinned disk");
+    note(look.named_disk == Some(false), "the disk asked for");
     let named_missing = look.named_nic == Some(false) || look.named_disk == Some(false);
     note(look.nics == 0, "any network interface");
     note(look.disks == 0, "any disk");
@@ -135,9 +138,11 @@ fn look(root: &Path, named: &Named) -> Look {
         nics: links.len(),
         disks: real,
         named_nic: named.nic.map(|mac| links.iter().any(|l| l.mac == mac)),
-        named_disk: named.disk.as_ref().map(|pin| {
+        named_disk: (named.disk.is_some() || named.hints.is_some()).then(|| {
+            let wish = Wish { pin: named.disk.as_ref(), hints: named.hints.as_ref(), required: 0 };
             // A pin that names something unsuitable is there all the same: waiting would not mend it.
-            !matches!(disk::choose(&disks, Some(pin), 0, &roots), Err(disk::DiskError::NotFound { .. }))
+            let chosen = disk::choose(&disks, &wish, &roots);
+            !matches!(chosen, Err(DiskError::NotFound { .. } | DiskError::NoneMatches { .. }))
         }),
         slow: has_slow_host(root),
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use farrier_shared::contract::Digest;
 use farrier_shared::contract::cmdline::BootParams;
+use farrier_shared::contract::options::DiskHints;
 
 use crate::deploy::{Order, Verify};
 
@@ -14,6 +15,8 @@ pub struct Options {
     pub verify: Verify,
     /// `farrier.content-digest`: digest of the decoded bytes.
     pub content_digest: Option<Digest>,
+    /// `farrier.disk-hints`: what the target disk must be like.
+    pub disk_hints: Option<DiskHints>,
 }
 
 /// A parameter this agent cannot honour. To go on without would do something else than was asked for.
@@ -41,7 +44,6 @@ impl Options {
         only("on-failure", &["reboot", "poweroff"], "reboot or poweroff")?;
         only("seed", &["cos-oem"], "cos-oem")?;
         only("grow", &["off"], "off")?;
-        only("disk-hints", &[], "beskar7.disk instead")?;
         let verify = match get("verify") {
             None | Some("auto") => Verify::Auto,
             Some("readback") => Verify::ReadBack,
@@ -52,7 +54,11 @@ impl Options {
             key: "content-digest",
             accepted: "sha256: and 64 lower-case hex digits",
         })?;
-        Ok(Self { verify, content_digest })
+        let disk_hints = get("disk-hints").map(str::parse).transpose().map_err(|_| OptionsError {
+            key: "disk-hints",
+            accepted: "a list such as size>=400G,rotational=0,model~=980",
+        })?;
+        Ok(Self { verify, content_digest, disk_hints })
     }
 
     /// What is to be installed.
@@ -95,7 +101,7 @@ mod tests {
             ("content-digest", "md5:0"),
             ("seed", "ignition"),
             ("grow", "root"),
-            ("disk-hints", "serial=1"),
+            ("disk-hints", "serial>1"),
             ("on-failure", "dance"),
         ] {
             assert_eq!(parse(&[(key, value)]).unwrap_err().key, key);

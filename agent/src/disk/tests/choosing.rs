@@ -4,12 +4,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::sysfs::Machine;
-use crate::disk::{DiskError, choose, discover};
+use crate::disk::{DiskError, Wish, choose, discover};
 
 fn pick(machine: &Machine, pin: Option<&str>, required: u64) -> Result<String, DiskError> {
     let disks = discover(&machine.roots).unwrap();
     let pin = pin.map(|pin| pin.parse().unwrap());
-    choose(&disks, pin.as_ref(), required, &machine.roots).map(|disk| disk.name)
+    let wish = Wish { pin: pin.as_ref(), hints: None, required };
+    choose(&disks, &wish, &machine.roots).map(|disk| disk.name)
 }
 
 fn machine() -> Machine {

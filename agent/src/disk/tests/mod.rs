@@ -3,5 +3,7 @@
 mod choosing;
 mod discovering;
 mod ends;
+mod hints;
+mod paths;
 mod sysfs;
 mod tables;

@@ -46,6 +46,18 @@ impl Machine {
         real
     }
 
+    /// A SCSI disk of so many sectors at this place below a PCI slot, `host…` to `H:C:T:L`; what describes the disk
+    /// goes into its device directory.
+    pub(super) fn scsi(&self, name: &str, below: &str, sectors: u64, device: &[(&str, &str)]) -> PathBuf {
+        let place = format!("pci0000:00/0000:00:05.0/{below}/block/{name}");
+        let real = self.block(&place, &[("size", &sectors.to_string()), ("dev", "8:0")]);
+        symlink("../..", real.join("device")).unwrap();
+        for (file, value) in device {
+            self.attribute(real.parent().unwrap().parent().unwrap(), file, value.as_bytes());
+        }
+        real
+    }
+
     /// A partition with its device number.
     pub(super) fn partition(&self, disk: &Path, name: &str, number: u32, dev: &str) {
         self.attribute(disk, &format!("{name}/partition"), number.to_string().as_bytes());
