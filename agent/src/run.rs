@@ -25,7 +25,7 @@ use crate::seed::{CosOem, Seed};
 use deadline::{blocking, to_the_end, within};
 
 pub use contact::Contact;
-pub use options::{Options, OptionsError};
+pub use options::OptionsError;
 
 /// A tmpfs for mount points and private device nodes.
 const WORK: &str = "/run";
@@ -71,7 +71,7 @@ impl Failure {
 /// The first step that failed. Once the network is up, `contact` can tell the controller of it.
 pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result<(), Failure> {
     let params = BootParams::parse(&cmdline).map_err(Failure::at("command line"))?;
-    let options = Options::parse(&params.extra).map_err(Failure::at("command line"));
+    let options = options::read(&params.extra).map_err(Failure::at("command line"));
 
     let hints = options.as_ref().ok().and_then(|options| options.disk_hints.clone());
     let drivers = load_drivers(&root, &params, hints.clone()).await;
@@ -101,7 +101,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let disks = look_around(&root).await?.disks;
     let disk = choose(&disks, &wish(image.required), &root)?;
 
-    let order = options.order(&params);
+    let order = options::order(&options, &params);
     let roots = facts::roots(&root);
     let seed: Arc<dyn Seed> = Arc::new(CosOem::new(user_data, params.provider_id.clone(), WORK.into()));
     let disk_name = disk.path.display().to_string();

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use farrier_shared::contract::options::Verify;
 use farrier_shared::contract::{Digest, WebUrl};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
@@ -22,18 +23,6 @@ use crate::seed::Seed;
 
 /// Largest image that [`Verify::Auto`] reads back, in bytes.
 const AUTO_READ_BACK: u64 = 8 << 30;
-
-/// Whether the medium is read back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verify {
-    /// Images of at most 8 GiB decoded.
-    #[default]
-    Auto,
-    /// Always (`farrier.verify=readback`).
-    ReadBack,
-    /// Both ends of the disk only (`farrier.verify=off`).
-    Off,
-}
 
 /// What to install.
 #[derive(Clone, Debug)]

@@ -27,5 +27,5 @@ mod tests;
 
 pub use error::DeployError;
 pub use fetch::{ImageClient, ImageFacts, Timing};
-pub use install::{Order, Outcome, Verify, install};
+pub use install::{Order, Outcome, install};
 pub use progress::{Progress, Sampler, Snapshot, Step};

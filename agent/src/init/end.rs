@@ -6,6 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use farrier_shared::contract::bootarg::BootArg;
+use farrier_shared::contract::options::{AgentOption, OnFailure};
 use nix::sys::reboot::{RebootMode, reboot, set_cad_enabled};
 
 use super::Init;
@@ -31,22 +33,20 @@ pub enum Ending {
 impl Ending {
     /// What a failure leads to: as the command line says, off when it says nothing.
     pub fn of_failure(cmdline: &str) -> Self {
-        match last(cmdline, "farrier.on-failure") {
-            Some("reboot") => Self::Reboot,
-            _ => Self::PowerOff,
+        // Needed even where the rest of the line is no run's; the run itself refuses what is not a value.
+        let asked = AgentOption::OnFailure.last_in(cmdline).and_then(|value| value.parse().ok());
+        match asked.unwrap_or_default() {
+            OnFailure::Reboot => Self::Reboot,
+            OnFailure::PowerOff => Self::PowerOff,
         }
     }
 }
 
 /// Whether the command line asks for a fuller log and time to read it.
 pub(super) fn is_debug(cmdline: &str) -> bool {
-    last(cmdline, "beskar7.debug").is_some_and(|value| value.eq_ignore_ascii_case("true"))
-}
-
-/// A parameter's value: of duplicates the last counts. These are needed even where the rest is no run's.
-fn last<'a>(cmdline: &'a str, key: &str) -> Option<&'a str> {
     let mut words = cmdline.split_ascii_whitespace().filter_map(|word| word.split_once('='));
-    words.rfind(|(k, _)| *k == key).map(|(_, value)| value)
+    let last = words.rfind(|(key, _)| *key == BootArg::Debug.key());
+    last.is_some_and(|(_, value)| value.eq_ignore_ascii_case("true"))
 }
 
 /// Logs a panic with its place. What it says beyond that stays on the console.

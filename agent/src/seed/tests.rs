@@ -11,13 +11,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use farrier_shared::contract::Digest;
+use farrier_shared::contract::options::Verify;
 use reqwest::dns::{Name, Resolve, Resolving};
 use sha2::Digest as _;
 use zeroize::Zeroizing;
 
 use super::plant::{SeedFile, plant};
 use super::{CosOem, ext};
-use crate::deploy::{DeployError, ImageClient, Order, Outcome, Progress, Timing, Verify, install};
+use crate::deploy::{DeployError, ImageClient, Order, Outcome, Progress, Timing, install};
 use crate::disk::{
     Access, BlockDevice, DiskError, KernelTarget, Partition, Roots, Target, discover, signatures,
 };

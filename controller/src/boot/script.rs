@@ -1,5 +1,6 @@
 //! `GET /boot`: one host's script, once.
 
+use std::iter;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -124,7 +125,11 @@ impl Boot {
         let digest = digest.ok_or("the machine has no image digest yet")?;
         let key = host.metadata.key();
         let ca_pem = self.ca.pem()?;
-        let extra: &[(&str, &str)] = if self.reference_boot { &[] } else { &[("run", &credentials.run)] };
+        // The host's before the machine's, since of duplicates the last counts.
+        let own = iter::once(("run", credentials.run.as_str()))
+            .chain(host.spec.agent_options.pairs())
+            .chain(machine.spec.agent_options.pairs());
+        let extra: Vec<(&str, &str)> = if self.reference_boot { Vec::new() } else { own.collect() };
         let script = BootScript {
             inspection_image: &machine.spec.inspection_image_url,
             api: &self.url_base,
@@ -136,7 +141,7 @@ impl Boot {
             disk: machine.spec.target_disk.as_ref(),
             static_ip: machine.spec.static_ip.as_ref(),
             bootif: query.mac.as_deref().and_then(|mac| mac.parse::<MacAddress>().ok()),
-            extra,
+            extra: &extra,
             efi: query.is_efi(),
         };
         script.render().map_err(|e| e.to_string())

@@ -12,6 +12,7 @@ use super::digest::Digest;
 use super::disk_pin::DiskPin;
 use super::mac::MacAddress;
 use super::name::{HostKey, Name};
+use super::options;
 use super::provider_id::ProviderId;
 use super::secret::Token;
 use super::static_ip::StaticIp;
@@ -102,10 +103,7 @@ impl BootParams {
         let url = |arg: BootArg| {
             text(arg).parse::<WebUrl>().map_err(|_| invalid(arg, "not an http or https URL with a host"))
         };
-        let extra = words
-            .iter()
-            .filter_map(|(key, value)| Some((key.strip_prefix("farrier.")?.to_owned(), (*value).to_owned())))
-            .collect();
+        let extra = options::words(cmdline).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         Ok(Self {
             api: url(BootArg::Api)?,
             host: HostKey::new(name(BootArg::Namespace)?, name(BootArg::Host)?),
@@ -179,14 +177,16 @@ pub struct BootScript<'a> {
 pub enum ScriptError {
     /// Longer than firmware and kernel are sure to take.
     #[error(
-        "boot script is {len} bytes, more than the {MAX_SCRIPT} allowed; shorten the CA bundle or the URLs"
+        "boot script is {len} bytes, more than the {MAX_SCRIPT} allowed; shorten the CA bundle, the URLs or the agent options"
     )]
     TooLong {
         /// Its length in bytes.
         len: usize,
     },
     /// An additive parameter would break out of its word.
-    #[error("boot parameter farrier.{key} holds white space, a quote or a control character")]
+    #[error(
+        "boot parameter farrier.{key} is not one plain word of printable ASCII without quotes, `\\` and `$`"
+    )]
     Unsafe {
         /// The key, cut to a printable length.
         key: String,
@@ -225,11 +225,10 @@ impl BootScript<'_> {
             let _ = write!(script, " BOOTIF={}", mac.to_bootif());
         }
         for (key, value) in self.extra {
-            let unsafe_char = |c: char| c.is_whitespace() || c.is_control() || c == '"';
-            if key.contains(unsafe_char) || key.contains('=') || value.contains(unsafe_char) {
+            if !options::is_word(key) || key.contains('=') || !options::is_word(value) {
                 return Err(ScriptError::Unsafe { key: key.escape_debug().take(64).collect() });
             }
-            let _ = write!(script, " farrier.{key}={value}");
+            let _ = write!(script, " {}{key}={value}", options::PREFIX);
         }
         if self.efi {
             script.push_str(" initrd=initrd.img");

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Resource;
+use super::agent_options::AgentOptionTexts;
 use super::condition::Condition;
 use super::metadata::{ObjectMeta, ObjectReference};
 use crate::contract::mac::MacAddress;
@@ -42,6 +43,9 @@ pub struct PhysicalHostSpec {
     /// Addresses the server may network-boot from; Farrier's own, serves `/ipxe/{mac}`.
     #[serde(default, rename = "bootMACAddresses", skip_serializing_if = "Vec::is_empty")]
     pub boot_mac_addresses: Vec<MacAddress>,
+    /// What the agent is told about this server; Farrier's own.
+    #[serde(default, skip_serializing_if = "AgentOptionTexts::is_empty")]
+    pub agent_options: AgentOptionTexts,
 }
 
 /// How to reach a BMC.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Resource;
+use super::agent_options::AgentOptionTexts;
 use super::condition::Condition;
 use super::host::Address;
 use super::metadata::ObjectMeta;
@@ -69,6 +70,9 @@ pub struct Beskar7MachineSpec {
     /// User-data; Farrier's own, stands in for the owner Machine's field of the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap: Option<MachineBootstrap>,
+    /// What the agent is told about this installation; Farrier's own.
+    #[serde(default, skip_serializing_if = "AgentOptionTexts::is_empty")]
+    pub agent_options: AgentOptionTexts,
 }
 
 /// Where a machine's user-data is.

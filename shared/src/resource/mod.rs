@@ -4,6 +4,7 @@
 //! on every store. Fields of Farrier's own are additive and say so. Specs refuse unknown fields, so that a
 //! typing error is an error; status tolerates them.
 
+pub mod agent_options;
 pub mod condition;
 pub mod host;
 pub mod machine;
@@ -11,6 +12,7 @@ pub mod metadata;
 pub mod secret;
 pub mod validate;
 
+pub use agent_options::AgentOptionTexts;
 pub use condition::Condition;
 pub use host::{HostState, PhysicalHost, PhysicalHostSpec, PhysicalHostStatus};
 pub use machine::{Beskar7Machine, Beskar7MachineSpec, Beskar7MachineStatus, MachinePhase};

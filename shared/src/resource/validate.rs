@@ -5,10 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use super::agent_options::AgentOptionTexts;
 use super::host::PhysicalHost;
 use super::machine::{Beskar7Machine, LabelRequirement};
 use super::secret::Secret;
 use super::{API_VERSION, Resource};
+use crate::contract::options::{self, Scope};
 use crate::contract::web_url::WebUrl;
 
 /// Longest checksum-file URL, in bytes.
@@ -61,6 +63,7 @@ impl PhysicalHost {
             let multicast = mac.as_bytes()[0] & 1 == 1;
             check(!multicast, &field, "a multicast address; expected that of one interface")?;
         }
+        agent_options(Scope::Host, &self.spec.agent_options)?;
         match &self.spec.consumer_ref {
             None => Ok(()),
             Some(consumer) => {
@@ -135,8 +138,16 @@ impl Beskar7Machine {
         if let Some(selector) = &spec.host_selector {
             selector.match_expressions.iter().enumerate().try_for_each(requirement)?;
         }
-        Ok(())
+        agent_options(Scope::Machine, &spec.agent_options)
     }
+}
+
+fn agent_options(holder: Scope, given: &AgentOptionTexts) -> Result<(), ValidationError> {
+    given.pairs().try_for_each(|(key, value)| {
+        let shown: String = key.escape_debug().take(80).collect();
+        let field = format!("spec.agentOptions.{shown}");
+        options::check(holder, key, value).map(drop).map_err(|e| error(&field, e.to_string()))
+    })
 }
 
 fn digest_url(url: &WebUrl) -> Result<(), ValidationError> {

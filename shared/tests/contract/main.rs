@@ -7,6 +7,7 @@ mod boot_script;
 mod capacity;
 mod cmdline;
 mod disk_options;
+mod options;
 mod secrets;
 mod validation;
 mod values;

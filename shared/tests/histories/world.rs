@@ -114,8 +114,12 @@ impl World {
                 insecure_skip_verify: None,
                 ca_bundle_secret_ref: None,
             };
-            let spec =
-                PhysicalHostSpec { redfish_connection, consumer_ref: None, boot_mac_addresses: Vec::new() };
+            let spec = PhysicalHostSpec {
+                redfish_connection,
+                consumer_ref: None,
+                boot_mac_addresses: Vec::new(),
+                agent_options: Default::default(),
+            };
             world.hosts.push(PhysicalHost::new(metadata, spec));
             world.bmcs.push(Bmc { state: BmcState::Up, power: PowerState::Off });
         }
@@ -164,6 +168,7 @@ impl World {
             host_selector: None,
             host_name: None,
             bootstrap: None,
+            agent_options: Default::default(),
         };
         self.machines[index] = Some(Beskar7Machine::new(metadata, spec));
     }

@@ -32,7 +32,12 @@ pub(crate) fn host_named(text: &str) -> PhysicalHost {
         insecure_skip_verify: None,
         ca_bundle_secret_ref: None,
     };
-    let spec = PhysicalHostSpec { redfish_connection, consumer_ref: None, boot_mac_addresses: Vec::new() };
+    let spec = PhysicalHostSpec {
+        redfish_connection,
+        consumer_ref: None,
+        boot_mac_addresses: Vec::new(),
+        agent_options: Default::default(),
+    };
     PhysicalHost::new(metadata, spec)
 }
 
@@ -52,6 +57,7 @@ pub(crate) fn machine_named(text: &str) -> Beskar7Machine {
         host_selector: None,
         host_name: None,
         bootstrap: None,
+        agent_options: Default::default(),
     };
     Beskar7Machine::new(metadata, spec)
 }

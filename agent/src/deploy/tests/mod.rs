@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farrier_shared::contract::Digest;
+use farrier_shared::contract::options::Verify;
 use reqwest::dns::{Name, Resolve, Resolving};
 use sha2::{Digest as _, Sha256};
 
 use self::disk::FileTarget;
 use self::server::Server;
-use super::{DeployError, ImageClient, Order, Outcome, Progress, Timing, Verify, install};
+use super::{DeployError, ImageClient, Order, Outcome, Progress, Timing, install};
 use crate::disk::{DiskError, Target};
 use crate::seed::{Seed, SeedError};
 

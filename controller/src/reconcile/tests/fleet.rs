@@ -227,6 +227,7 @@ impl Fleet {
             redfish_connection: connection,
             consumer_ref: None,
             boot_mac_addresses: vec![],
+            agent_options: Default::default(),
         };
         self.store.create(PhysicalHost::new(meta(text), spec)).await.unwrap();
     }
@@ -254,6 +255,7 @@ impl Fleet {
             host_selector: None,
             host_name: None,
             bootstrap: bootstrap.map(|b| MachineBootstrap { data_secret_name: name(b) }),
+            agent_options: Default::default(),
         };
         wants(&mut spec);
         self.store.create(Beskar7Machine::new(meta(text), spec)).await.unwrap();

@@ -34,8 +34,12 @@ fn host(text: &str) -> PhysicalHost {
         insecure_skip_verify: None,
         ca_bundle_secret_ref: None,
     };
-    let spec =
-        PhysicalHostSpec { redfish_connection: connection, consumer_ref: None, boot_mac_addresses: vec![] };
+    let spec = PhysicalHostSpec {
+        redfish_connection: connection,
+        consumer_ref: None,
+        boot_mac_addresses: vec![],
+        agent_options: Default::default(),
+    };
     PhysicalHost::new(ObjectMeta::new(name("default"), name(text)), spec)
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::NotAccepted;
+
 /// Order of the boot entries after an installation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EfiBoot {
@@ -15,20 +17,15 @@ pub enum EfiBoot {
     Off,
 }
 
-/// A text that is not an [`EfiBoot`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected network-first, disk-first or off")]
-pub struct EfiBootError;
-
 impl FromStr for EfiBoot {
-    type Err = EfiBootError;
+    type Err = NotAccepted;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "network-first" => Ok(Self::NetworkFirst),
             "disk-first" => Ok(Self::DiskFirst),
             "off" => Ok(Self::Off),
-            _ => Err(EfiBootError),
+            other => Err(NotAccepted::new(other, "network-first, disk-first or off")),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::NotAccepted;
+
 /// Which partition takes the rest of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Grow {
@@ -13,19 +15,14 @@ pub enum Grow {
     Last,
 }
 
-/// A text that is not a [`Grow`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected off or last")]
-pub struct GrowError;
-
 impl FromStr for Grow {
-    type Err = GrowError;
+    type Err = NotAccepted;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "off" => Ok(Self::Off),
             "last" => Ok(Self::Last),
-            _ => Err(GrowError),
+            other => Err(NotAccepted::new(other, "off or last")),
         }
     }
 }
