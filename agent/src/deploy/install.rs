@@ -17,7 +17,7 @@ use super::pipeline::{Served, Stages};
 use super::place::Content;
 use super::{DeployError, ImageClient, Progress, Step, Timing};
 use crate::disk::io::forget_cache;
-use crate::disk::wipe::{log_found, wipe};
+use crate::disk::wipe::{clear, log_found, wipe};
 use crate::disk::{Access, BlockDevice, Target, gpt};
 use crate::seed::Seed;
 
@@ -197,7 +197,7 @@ impl Work {
             // A disk that cannot even be read is left as it was found.
             log_found(device)?;
             self.began.store(true, Ordering::SeqCst);
-            wipe(device)?;
+            clear(device)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use nix::libc::{O_CLOEXEC, O_DIRECT, O_EXCL, O_NOFOLLOW};
 use nix::sys::stat::{major, minor};
 
+use super::holders;
 use super::partition::{self, Partition};
 use super::{Disk, DiskError, Identity, Roots};
 use crate::sys::block;
@@ -146,6 +147,9 @@ impl Target for KernelTarget {
     }
 
     fn open(&self, access: Access) -> Result<Arc<dyn BlockDevice>, DiskError> {
+        if access == Access::Exclusive {
+            holders::release(&self.roots, &self.disk.name)?;
+        }
         let file = self.open_file(access)?;
         self.check(&file)?;
         Ok(Arc::new(KernelDevice {

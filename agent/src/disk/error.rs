@@ -99,6 +99,16 @@ pub enum DiskError {
         /// Its path.
         disk: String,
     },
+    /// The kernel built something on the disk that does not let go.
+    #[error("{disk} is held by {holder}: {why}; remove it, or choose another disk")]
+    Held {
+        /// Kernel name of the disk.
+        disk: String,
+        /// Kernel name of the holder.
+        holder: String,
+        /// What it is, or why it stays.
+        why: String,
+    },
     /// The opened device is not the disk that was chosen.
     #[error("{disk} is no longer the disk that was chosen: its {what} was {expected}, is now {got}")]
     Changed {

@@ -25,6 +25,17 @@ pub enum GptError {
         /// Which part.
         what: &'static str,
     },
+    /// There is nothing that could grow.
+    #[error("farrier.grow=last needs an image with a GPT and a partition in it; this one has none")]
+    NothingToGrow,
+    /// The partition that should grow has another behind it.
+    #[error("farrier.grow=last cannot grow partition {last}: partition {behind} lies behind it")]
+    NotAtTheEnd {
+        /// The partition of the highest number.
+        last: u64,
+        /// The one at the end of the disk.
+        behind: u64,
+    },
     /// A partition ends beyond the disk.
     #[error("the image's partitions need {needed} bytes, the disk has {disk}")]
     TooLarge {
@@ -45,8 +56,31 @@ pub struct Gpt {
     alternate: u64,
     /// Last sector of the last partition.
     last_used: u64,
+    /// Bytes of one entry.
+    step: usize,
+    /// Number of the partition that [`complete`](Self::complete) grows.
+    grows: Option<u64>,
     /// Numbers of the partitions, counted from one.
     pub numbers: Vec<u64>,
+    /// The partitions, in order of number.
+    pub partitions: Vec<Entry>,
+    /// Name of the disk, as the table has it: mixed-endian, never printed.
+    pub disk_guid: [u8; 16],
+}
+
+/// One partition of a table. Identifiers are as on the disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Number, counted from one.
+    pub number: u64,
+    /// What it is for.
+    pub kind: [u8; 16],
+    /// Its own identifier.
+    pub guid: [u8; 16],
+    /// First sector.
+    pub first: u64,
+    /// Last sector.
+    pub last: u64,
 }
 
 /// The part of a completed table that lies at the end of the disk.
@@ -77,6 +111,21 @@ fn sector_size(head: &[u8]) -> Option<u32> {
 pub fn mbr_numbers(head: &[u8]) -> Vec<u64> {
     let kind = |index: u64| usize::try_from(446 + index * 16 + 4).ok().and_then(|at| head.get(at));
     (0..4).filter(|index| kind(*index).is_some_and(|k| *k != 0)).map(|index| index + 1).collect()
+}
+
+/// First and last sector of the primary partitions of an MBR; an extended one counts as one.
+pub fn mbr_extents(head: &[u8]) -> Vec<(u64, u64)> {
+    if head.get(510..512) != Some(&MBR_MARK) {
+        return Vec::new();
+    }
+    let entries = (0..4).map(|index| 446 + index * 16);
+    let used = entries.filter(|at| !matches!(head.get(at + 4), None | Some(0 | 0xee)));
+    used.filter_map(|at| {
+        let (first, sectors) = (u64::from(u32_at(head, at + 8)), u64::from(u32_at(head, at + 12)));
+        Some((first, (first + sectors).checked_sub(1)?))
+    })
+    .filter(|(first, last)| 0 < *first && first <= last)
+    .collect()
 }
 
 impl Gpt {
@@ -129,7 +178,7 @@ impl Gpt {
             return Err(damaged("entries checksum"));
         }
         let step = usize::try_from(entry).map_err(|_| damaged("entry size"))?;
-        let (mut numbers, mut last_used) = (Vec::new(), 0);
+        let (mut numbers, mut partitions, mut last_used) = (Vec::new(), Vec::new(), 0);
         for (number, entry) in (1..).zip(head[entries.clone()].chunks_exact(step)) {
             if entry[..16].iter().all(|b| *b == 0) {
                 continue;
@@ -139,6 +188,7 @@ impl Gpt {
                 return Err(damaged("a partition ends before it starts"));
             }
             numbers.push(number);
+            partitions.push(Entry { number, kind: guid_at(entry, 0), guid: guid_at(entry, 16), first, last });
             last_used = last_used.max(last);
         }
         Ok(Self {
@@ -147,7 +197,11 @@ impl Gpt {
             entries,
             alternate: u64_at(head, start + 32),
             last_used,
+            step,
+            grows: None,
             numbers,
+            partitions,
+            disk_guid: guid_at(head, start + 56),
         })
     }
 
@@ -182,6 +236,37 @@ impl Gpt {
         Err(GptError::Damaged { what: "the image ends inside a partition" })
     }
 
+    /// Has [`complete`](Self::complete) grow the last partition to the end of the disk, less what keeps its end at a
+    /// whole MiB. Only the table changes: the file system inside is grown by the installed system.
+    ///
+    /// # Errors
+    /// Without a table or partition; when the partition of the highest number is not the last on the disk.
+    pub fn grow_last(table: Option<&mut Self>) -> Result<(), GptError> {
+        let gpt = table.ok_or(GptError::NothingToGrow)?;
+        let last = gpt.numbers.last().copied().ok_or(GptError::NothingToGrow)?;
+        let at_end = gpt.partitions.iter().max_by_key(|partition| partition.last);
+        let behind = at_end.map_or(last, |partition| partition.number);
+        if behind != last {
+            return Err(GptError::NotAtTheEnd { last, behind });
+        }
+        gpt.grows = Some(last);
+        Ok(())
+    }
+
+    /// Rewrites the entry that grows, and the checksum of all entries in the primary header.
+    fn grow(&self, head: &mut [u8], backup: u64) {
+        let Some(index) = self.grows.and_then(|number| usize::try_from(number - 1).ok()) else { return };
+        let mib = (1 << 20) / self.sector;
+        let end = backup / mib * mib;
+        if end <= self.last_used + 1 {
+            return;
+        }
+        put_u64(&mut head[self.entries.clone()], index * self.step + 40, end - 1);
+        let sum = crc32(&head[self.entries.clone()]);
+        let at = self.header.start + 88;
+        head[at..at + 4].copy_from_slice(&sum.to_le_bytes());
+    }
+
     /// Completes the table for a disk of this many bytes: corrects the primary header and the protective MBR in
     /// `head`, the bytes the table was read from, and gives what belongs at the end of the disk.
     ///
@@ -190,6 +275,7 @@ impl Gpt {
     pub fn complete(&self, head: &mut [u8], disk_size: u64) -> Result<Backup, GptError> {
         let backup = self.backup_start(disk_size)?;
         let last = disk_size / self.sector - 1;
+        self.grow(head, backup);
         let primary = &mut head[self.header.clone()];
         put_u64(primary, 32, last);
         put_u64(primary, 48, backup - 1);
@@ -243,6 +329,10 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let word = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
     word.map_or(0, u64::from_le_bytes)
+}
+
+fn guid_at(bytes: &[u8], at: usize) -> [u8; 16] {
+    bytes.get(at..at + 16).and_then(|b| b.try_into().ok()).unwrap_or_default()
 }
 
 fn put_u64(bytes: &mut [u8], at: usize, value: u64) {

@@ -11,6 +11,7 @@ mod discover;
 mod error;
 pub mod gpt;
 mod hints;
+mod holders;
 mod identity;
 mod in_use;
 pub(crate) mod io;

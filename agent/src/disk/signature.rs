@@ -90,7 +90,7 @@ struct Ends {
 
 impl Ends {
     fn read(device: &dyn BlockDevice) -> Result<Self, DiskError> {
-        let [first, last] = end_ranges(device.size()).map(|(offset, len)| {
+        let [first, last] = end_ranges(device.size(), END).map(|(offset, len)| {
             let mut buffer = AlignedBuffer::zeroed(len);
             read_exact(device, &mut buffer, offset).map(|()| buffer)
         });
@@ -116,9 +116,9 @@ impl Ends {
     }
 }
 
-/// Position and length of the first and the last [`END`] bytes; the same range twice on a tiny disk.
-pub(super) fn end_ranges(size: u64) -> [(u64, usize); 2] {
-    let len = size.min(END);
+/// Position and length of the first and the last `reach` bytes; the same range twice on a tiny disk.
+pub(super) fn end_ranges(size: u64, reach: u64) -> [(u64, usize); 2] {
+    let len = size.min(reach);
     let bytes = usize::try_from(len).unwrap_or(usize::MAX);
     [(0, bytes), (size - len, bytes)]
 }

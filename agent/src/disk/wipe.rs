@@ -1,8 +1,17 @@
-//! Clears both ends of a disk, where partition tables and the marks of file systems and volumes lie.
+//! Clears the places where partition tables and the marks of file systems and volumes lie.
 
+use std::ops::Range;
+
+use super::gpt::{Gpt, mbr_extents};
 use super::io::forget_cache;
-use super::signature::{end_ranges, signatures};
+use super::signature::{END, end_ranges, signatures};
 use super::{AlignedBuffer, BlockDevice, DiskError, read_exact, write_all};
+
+/// How much of each end of a disk is cleared before it is written. More than holds any mark, since a partition that is
+/// grown later ends up to a MiB and a table before the end of the disk, and looks for its own marks there.
+const CLEARED: u64 = 4 << 20;
+/// Old partitions whose ends are cleared: as many as a usual table has room for.
+const PARTITIONS: usize = 128;
 
 /// Zeroes the first and the last MiB, flushes, and reads both back. A disk so wiped has neither MBR nor primary
 /// nor backup GPT: no firmware boots it. Doing it twice does no harm.
@@ -10,16 +19,62 @@ use super::{AlignedBuffer, BlockDevice, DiskError, read_exact, write_all};
 /// # Errors
 /// When the disk cannot be written, or does not keep the zeros.
 pub fn wipe(device: &dyn BlockDevice) -> Result<(), DiskError> {
-    let ranges = end_ranges(device.size());
-    for (offset, len) in ranges {
-        write_all(device, &AlignedBuffer::zeroed(len), offset)?;
+    let ends = end_ranges(device.size(), END).map(|(offset, len)| offset..offset + len as u64);
+    zero(device, &ends)
+}
+
+/// [`wipe`], and both ends of every partition that is there, so that no member of an array, volume group or pool
+/// comes back to life where the new system's partitions do not happen to overwrite its marks.
+///
+/// # Errors
+/// As [`wipe`].
+pub fn clear(device: &dyn BlockDevice) -> Result<(), DiskError> {
+    let mut ranges = old_partition_ends(device)?;
+    ranges.extend(end_ranges(device.size(), CLEARED).map(|(offset, len)| offset..offset + len as u64));
+    zero(device, &ranges)
+}
+
+/// Both ends of the partitions of the table on the disk, whole sectors inside the disk.
+fn old_partition_ends(device: &dyn BlockDevice) -> Result<Vec<Range<u64>>, DiskError> {
+    let (size, sector) = (device.size(), u64::from(device.logical_sector()));
+    let [(_, len), _] = end_ranges(size, END);
+    let mut head = AlignedBuffer::zeroed(len);
+    read_exact(device, &mut head, 0)?;
+    // A table made for other sectors, or damaged, is none: its partitions were not usable either.
+    let extents = match Gpt::read(&head, device.logical_sector()) {
+        Ok(Some(gpt)) => gpt.partitions.iter().map(|entry| (entry.first, entry.last)).collect(),
+        _ => mbr_extents(&head),
+    };
+    let mut ranges = Vec::new();
+    for (first, last) in extents.into_iter().take(PARTITIONS) {
+        let bytes = |sectors: u64| sectors.saturating_mul(sector).min(size / sector * sector);
+        let (start, end) = (bytes(first), bytes(last.saturating_add(1)));
+        let len = END.min(end.saturating_sub(start));
+        if len > 0 {
+            ranges.extend([start..start + len, end - len..end]);
+        }
+    }
+    Ok(ranges)
+}
+
+/// Zeroes these ranges, flushes, and reads them back.
+fn zero(device: &dyn BlockDevice, ranges: &[Range<u64>]) -> Result<(), DiskError> {
+    let length = |range: &Range<u64>| usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    let longest = ranges.iter().map(length).max().unwrap_or(0);
+    let zeros = AlignedBuffer::zeroed(longest);
+    for range in ranges {
+        write_all(device, &zeros[..length(range)], range.start)?;
     }
     forget_cache(device)?;
-    for (offset, len) in ranges {
-        let mut buffer = AlignedBuffer::zeroed(len);
-        read_exact(device, &mut buffer, offset)?;
-        if let Some(at) = buffer.iter().position(|b| *b != 0) {
-            return Err(DiskError::NotWiped { disk: device.name().to_owned(), offset: offset + at as u64 });
+    let mut buffer = AlignedBuffer::zeroed(longest);
+    for range in ranges {
+        let part = &mut buffer[..length(range)];
+        read_exact(device, part, range.start)?;
+        if let Some(at) = part.iter().position(|b| *b != 0) {
+            return Err(DiskError::NotWiped {
+                disk: device.name().to_owned(),
+                offset: range.start + at as u64,
+            });
         }
     }
     Ok(())

@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::Mutex;
 
-use crate::disk::wipe::wipe;
+use super::tables::{table, with_second};
+use crate::disk::wipe::{clear, wipe};
 use crate::disk::{BlockDevice, signatures};
 
 /// A disk in memory.
@@ -87,4 +88,49 @@ fn tiny_disks_are_wiped_whole() {
         wipe(&disk).unwrap();
         assert!(disk.0.into_inner().unwrap().iter().all(|b| *b == 0), "{size}");
     }
+}
+
+#[test]
+fn clearing_reaches_the_ends_of_the_partitions_that_were_there() {
+    // A disk of 64 MiB, partitions in the middle of it: an array member and a volume.
+    let (first, last) = (24 * 2048, 26 * 2048 - 1);
+    let mut bytes = vec![0x11; 64 << 20];
+    let head = with_second(table(64 * 2048, 23 * 2048 - 1), 2, first, last);
+    bytes[..head.len()].copy_from_slice(&head);
+    let at = |lba: u64| usize::try_from(lba * 512).unwrap();
+    bytes[at(first) + 512..at(first) + 520].copy_from_slice(b"LABELONE");
+    let superblock = at(last + 1) - 8192;
+    bytes[superblock..superblock + 4].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9]);
+    let disk = Memory(Mutex::new(bytes));
+    clear(&disk).unwrap();
+    let bytes = disk.0.into_inner().unwrap();
+    let zero = |range: std::ops::Range<usize>| bytes[range].iter().all(|b| *b == 0);
+    assert!(zero(at(first)..at(last + 1)), "a partition of two MiB is cleared whole");
+    assert!(zero(0..4 << 20) && zero(60 << 20..64 << 20));
+    assert!(zero(at(23 * 2048) - (1 << 20)..at(23 * 2048)), "the end of the first partition");
+    assert!(bytes[30 << 20..60 << 20].iter().all(|b| *b == 0x11), "what is in no partition stays");
+}
+
+#[test]
+fn clearing_follows_an_mbr_and_minds_no_nonsense() {
+    let mut bytes = vec![0x11; 32 << 20];
+    bytes[440..512].fill(0);
+    bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
+    let mut entry = |index: usize, kind: u8, first: u32, sectors: u32| {
+        let at = 446 + index * 16;
+        bytes[at + 4] = kind;
+        bytes[at + 8..at + 12].copy_from_slice(&first.to_le_bytes());
+        bytes[at + 12..at + 16].copy_from_slice(&sectors.to_le_bytes());
+    };
+    entry(0, 0x83, 10 * 2048, 2048);
+    // Beyond the disk, empty, and beyond what 32 bits can add.
+    entry(1, 0x83, 40 * 2048, 2048);
+    entry(2, 0x83, 12 * 2048, 0);
+    entry(3, 0xfd, 15 * 2048, u32::MAX);
+    let disk = Memory(Mutex::new(bytes));
+    clear(&disk).unwrap();
+    let bytes = disk.0.into_inner().unwrap();
+    assert!(bytes[10 << 20..11 << 20].iter().all(|b| *b == 0));
+    assert!(bytes[12 << 20..15 << 20].iter().all(|b| *b == 0x11));
+    assert!(bytes[15 << 20..16 << 20].iter().all(|b| *b == 0));
 }

@@ -4,6 +4,7 @@ mod choosing;
 mod discovering;
 mod ends;
 mod hints;
+mod holding;
 mod paths;
 mod sysfs;
 mod tables;

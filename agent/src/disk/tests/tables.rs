@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::disk::gpt::{Gpt, GptError};
 
 /// A table for a disk of `sectors`, with one partition from 64 to `last`.
-fn table(sectors: u64, last: u64) -> Vec<u8> {
+pub(super) fn table(sectors: u64, last: u64) -> Vec<u8> {
     let mut head = vec![0; 34 * 512];
     head[450] = 0xee;
     head[454] = 1;
@@ -70,7 +70,71 @@ fn a_table_for_other_sectors_is_told_apart_from_none() {
     assert_eq!(Gpt::read(&[0; 8192], 512), Ok(None));
 }
 
+/// `table(sectors, …)` with a second partition in these bounds, at this number.
+pub(super) fn with_second(mut head: Vec<u8>, number: usize, first: u64, last: u64) -> Vec<u8> {
+    let at = 1024 + (number - 1) * 128;
+    head[at..at + 32].fill(9);
+    head[at + 32..at + 40].copy_from_slice(&first.to_le_bytes());
+    head[at + 40..at + 48].copy_from_slice(&last.to_le_bytes());
+    let entries = crc(&head[1024..]);
+    head[600..604].copy_from_slice(&entries.to_le_bytes());
+    head[528..532].fill(0);
+    let sum = crc(&head[512..604]);
+    head[528..532].copy_from_slice(&sum.to_le_bytes());
+    head
+}
+
+#[test]
+fn the_last_partition_grows_to_the_last_whole_mib_and_nothing_else_changes() {
+    let mut head = with_second(table(20_000, 4000), 5, 6144, 10_000);
+    let before = head.clone();
+    let mut gpt = Gpt::read(&head, 512).unwrap();
+    Gpt::grow_last(gpt.as_mut()).unwrap();
+    // 50 MiB and a half: the backup's 33 sectors fit behind the whole ones.
+    let backup = gpt.unwrap().complete(&mut head, (50 << 20) + (1 << 19)).unwrap();
+    let grown = Gpt::read(&head, 512).unwrap().expect("checksums hold");
+    assert_eq!(grown.partitions[1].last, 50 * 2048 - 1);
+    assert_eq!((grown.partitions[1].first, grown.partitions[0].last), (6144, 4000));
+    let entries = 1024..34 * 512;
+    let changed: Vec<usize> = entries.clone().filter(|at| head[*at] != before[*at]).collect();
+    assert!(changed.iter().all(|at| (1024 + 4 * 128 + 40..1024 + 4 * 128 + 48).contains(at)), "{changed:?}");
+    assert_eq!(backup.bytes[..32 * 512], head[entries], "the backup has the same entries");
+    assert_eq!(backup.stale, Some(19_999 * 512..20_000 * 512), "the old backup header is gone all the same");
+}
+
+#[test]
+fn a_partition_that_has_no_room_to_grow_stays_as_it_is() {
+    // The last whole MiB before the backup table of this disk is behind sector 2047.
+    let mut head = table(3000, 2500);
+    let mut gpt = Gpt::read(&head, 512).unwrap();
+    Gpt::grow_last(gpt.as_mut()).unwrap();
+    gpt.unwrap().complete(&mut head, 3000 * 512).unwrap();
+    assert_eq!(Gpt::read(&head, 512).unwrap().unwrap().partitions[0].last, 2500);
+}
+
+#[test]
+fn growing_is_refused_where_the_last_partition_is_not_the_last_on_the_disk_or_there_is_no_table() {
+    let head = with_second(table(20_000, 10_000), 2, 20, 60);
+    let mut gpt = Gpt::read(&head, 512).unwrap();
+    assert_eq!(Gpt::grow_last(gpt.as_mut()), Err(GptError::NotAtTheEnd { last: 2, behind: 1 }));
+    assert_eq!(Gpt::grow_last(None), Err(GptError::NothingToGrow));
+}
+
 proptest! {
+    #[test]
+    fn a_grown_table_is_sound_on_any_disk(extra in 0_u64..1 << 30, wide in any::<bool>()) {
+        let mut head = table(20_000, if wide { 19_000 } else { 4000 });
+        let mut gpt = Gpt::read(&head, 512).unwrap();
+        Gpt::grow_last(gpt.as_mut()).unwrap();
+        let disk = (20_000 + extra) * 512;
+        let backup = gpt.unwrap().complete(&mut head, disk).unwrap();
+        let grown = Gpt::read(&head, 512).unwrap().unwrap();
+        let last = grown.partitions[0].last;
+        prop_assert!((last + 1) * 512 <= backup.offset);
+        prop_assert!(last == 19_000 || last == 4000 || (last + 1) % 2048 == 0);
+        prop_assert!(grown.check_fits(disk).is_ok());
+    }
+
     #[test]
     fn one_changed_bit_in_header_or_entries_is_noticed(at in 512..34 * 512_usize, bit in 0..8_u32) {
         let mut head = table(2000, 1000);
