@@ -65,7 +65,7 @@ pub enum DeployError {
         received: u64,
     },
     /// A format that is known and not supported.
-    #[error("image format {format} is not supported; use raw, gzip or zstd")]
+    #[error("image format {format} is not supported; use raw, gzip, zstd, xz, bzip2, lz4 or qcow2")]
     Unsupported {
         /// Its name.
         format: &'static str,
@@ -84,6 +84,14 @@ pub enum DeployError {
         /// Bytes decoded before.
         decoded: u64,
         /// What the decoder says.
+        cause: String,
+    },
+    /// A kind of the format that cannot be streamed.
+    #[error("{format} image is refused: {cause}")]
+    Layout {
+        /// Format.
+        format: &'static str,
+        /// What it asks for, and what to do.
         cause: String,
     },
     /// The image is known to be larger than the disk, before anything was written.
@@ -201,7 +209,10 @@ impl DeployError {
             | Self::Redirect { .. }
             | Self::Truncated { .. }
             | Self::Replaced { .. } => "fetch",
-            Self::Unsupported { .. } | Self::NotAnImage { .. } | Self::Decode { .. } => "decode",
+            Self::Unsupported { .. }
+            | Self::NotAnImage { .. }
+            | Self::Decode { .. }
+            | Self::Layout { .. } => "decode",
             Self::TooLarge { .. } | Self::Table { .. } => "check",
             Self::ReadBack { .. } => "verify",
             Self::Partitions { .. } => "partition",

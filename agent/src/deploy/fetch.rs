@@ -14,7 +14,7 @@ use reqwest::header::{
 use reqwest::{Response, StatusCode, redirect};
 
 use super::DeployError;
-use super::decode::{declared_size, decoder};
+use super::decode::{Limits, declared_size, decoder};
 use super::format::{Format, HEAD};
 use crate::callback::root_cause;
 use crate::disk::gpt::Gpt;
@@ -126,10 +126,10 @@ impl ImageClient {
             head.extend_from_slice(&bytes[..bytes.len().min(PEEK - head.len())]);
         }
         let format = Format::of(&head)?;
-        let declared = declared_size(format, &head[..head.len().min(HEAD)]).unwrap_or(0);
+        let declared = declared_size(format, &head[..head.len().min(HEAD)])?.unwrap_or(0);
         let required = match format {
             Format::Raw => download.total.unwrap_or(0),
-            Format::Gzip | Format::Zstd => declared.max(declared_by_table(format, &head)),
+            _ => declared.max(declared_by_table(format, &head)),
         };
         Ok(ImageFacts { served: download.total, required })
     }
@@ -152,7 +152,7 @@ impl ImageClient {
 /// Size of the disk that a compressed image was made for, if as much of it as came shows its partition table.
 fn declared_by_table(format: Format, head: &[u8]) -> u64 {
     let mut decoded = Vec::new();
-    if let Ok(mut reader) = decoder(format, head) {
+    if let Ok(mut reader) = decoder(format, head, Limits::SINGLE) {
         let mut piece = [0; 4096];
         // The head breaks off somewhere, so the decoder's error says nothing.
         while decoded.len() < PEEK

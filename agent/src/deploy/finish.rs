@@ -3,8 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use farrier_shared::contract::Digest;
-use sha2::{Digest as _, Sha256};
+use twox_hash::XxHash3_128;
 
 use super::place::Content;
 use super::write::{BLOCK, Block};
@@ -12,17 +11,17 @@ use super::{DeployError, Progress, Step};
 use crate::disk::io::forget_cache;
 use crate::disk::{AlignedBuffer, BlockDevice, DiskError, read_exact, write_all};
 
-/// Reads the image back from the medium and compares its digest; the withheld blocks are taken from memory.
+/// Reads the image back from the medium and compares its checksum; the withheld blocks are taken from memory.
 pub(super) fn read_back(
     device: &dyn BlockDevice,
     content: &Content,
-    expected: Digest,
+    expected: u128,
     progress: &Progress,
 ) -> Result<(), DeployError> {
     progress.begin(Step::Verifying, Some(content.length));
-    let mut hash = Sha256::new();
+    let mut hash = XxHash3_128::new();
     let mut take = |block: &Block| {
-        hash.update(&block.buffer[..block.len]);
+        hash.write(&block.buffer[..block.len]);
         progress.add(block.len as u64);
     };
     take(&content.first);
@@ -50,7 +49,7 @@ pub(super) fn read_back(
         Ok::<_, DiskError>(())
     })?;
     content.tail.iter().for_each(&mut take);
-    if Digest::from_bytes(hash.finalize().into()) == expected {
+    if hash.finish_128() == expected {
         Ok(())
     } else {
         Err(DeployError::ReadBack { disk: device.name().to_owned(), what: "the image" })

@@ -12,18 +12,29 @@ pub(super) enum Format {
     Raw,
     Gzip,
     Zstd,
+    Xz,
+    Bzip2,
+    Lz4,
+    Qcow2,
 }
+
+/// The formats with a mark of their own; raw is what has none of these and a partition table.
+const MAGIC: &[(&[u8], Format)] = &[
+    (b"\x1f\x8b", Format::Gzip),
+    (b"\x28\xb5\x2f\xfd", Format::Zstd),
+    (b"\xfd7zXZ\0", Format::Xz),
+    (b"BZh", Format::Bzip2),
+    (b"\x04\x22\x4d\x18", Format::Lz4),
+    (b"QFI\xfb", Format::Qcow2),
+];
 
 /// Formats that are told apart only to be refused by name.
 const REFUSED: &[(usize, &[u8], &str)] = &[
-    (0, b"QFI\xfb", "qcow2"),
-    (0, b"\xfd7zXZ\0", "xz"),
-    (0, b"BZh", "bzip2"),
-    (0, b"\x04\x22\x4d\x18", "lz4"),
     (0, b"KDMV", "vmdk"),
     (0, b"vhdxfile", "vhdx"),
     (0, b"conectix", "vhd"),
     (0, b"PK\x03\x04", "zip"),
+    (0, b"7z\xbc\xaf\x27\x1c", "7z"),
     (257, b"ustar", "tar"),
 ];
 
@@ -33,17 +44,20 @@ impl Format {
             Self::Raw => "raw",
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
+            Self::Xz => "xz",
+            Self::Bzip2 => "bzip2",
+            Self::Lz4 => "lz4",
+            Self::Qcow2 => "qcow2",
         }
     }
 
     /// The format of an image that starts with these bytes, which are all of it or at least [`HEAD`].
     pub(super) fn of(head: &[u8]) -> Result<Self, DeployError> {
-        if head.starts_with(&[0x1f, 0x8b]) {
-            return Ok(Self::Gzip);
+        if let Some((_, format)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
+            return Ok(*format);
         }
-        // Skippable frames may stand before the first one.
-        let skippable = head.len() >= 4 && head[1..4] == [0x2a, 0x4d, 0x18] && head[0] & 0xf0 == 0x50;
-        if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || skippable {
+        // Skippable frames may stand before the first one of zstd.
+        if head.len() >= 4 && head[1..4] == [0x2a, 0x4d, 0x18] && head[0] & 0xf0 == 0x50 {
             return Ok(Self::Zstd);
         }
         let refused = REFUSED.iter().find(|(at, magic, _)| head.get(*at..*at + magic.len()) == Some(*magic));

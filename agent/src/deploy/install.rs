@@ -9,12 +9,13 @@ use farrier_shared::contract::options::Verify;
 use farrier_shared::contract::{Digest, WebUrl};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
+use super::decode::Limits;
 use super::feed::{Feed, Item, feed};
 use super::fetch::Download;
 use super::finish::{commit, read_back};
 use super::partitions::settle;
 use super::pipeline::{Served, Stages};
-use super::place::Content;
+use super::place::{Content, Hashing};
 use super::{DeployError, ImageClient, Progress, Step, Timing};
 use crate::disk::io::forget_cache;
 use crate::disk::wipe::{clear, log_found, wipe};
@@ -169,6 +170,11 @@ impl Work {
             device: &device,
             total: self.total,
             progress: &self.progress,
+            limits: Limits::of_machine(),
+            hashing: Hashing {
+                digest: self.order.content_digest.is_some(),
+                checksum: self.order.verify != Verify::Off,
+            },
             before_first_write: &begin,
         };
         let (served, mut content) = stages.run(items).map_err(|stopped| {
@@ -176,12 +182,13 @@ impl Work {
             stopped.served.and_then(|served| self.check_digest(&served).err()).unwrap_or(stopped.error)
         })?;
         self.check_digest(&served)?;
-        let digest = content.digest.unwrap_or(served.digest);
-        if let Some(expected) = self.order.content_digest.filter(|expected| *expected != digest) {
-            return Err(DeployError::ContentMismatch { expected, got: digest, bytes: content.length });
+        if let (Some(expected), Some(got)) = (self.order.content_digest, content.digest)
+            && expected != got
+        {
+            return Err(DeployError::ContentMismatch { expected, got, bytes: content.length });
         }
         begin()?;
-        let read_back = self.put_in_force(&*device, &mut content, digest)?;
+        let read_back = self.put_in_force(&*device, &mut content)?;
         // The kernel mounts no partition of a disk that is held exclusively.
         *self.device.lock().unwrap_or_else(PoisonError::into_inner) = None;
         drop(device);
@@ -215,21 +222,14 @@ impl Work {
     }
 
     /// Makes the verified content the disk's system; whether all of it was read back.
-    fn put_in_force(
-        &self,
-        device: &dyn BlockDevice,
-        content: &mut Content,
-        digest: Digest,
-    ) -> Result<bool, DeployError> {
+    fn put_in_force(&self, device: &dyn BlockDevice, content: &mut Content) -> Result<bool, DeployError> {
         self.progress.begin(Step::Flushing, None);
         forget_cache(device)?;
-        let verify = match self.order.verify {
-            Verify::Auto => content.length <= AUTO_READ_BACK,
-            Verify::ReadBack => true,
-            Verify::Off => false,
-        };
-        if verify {
-            read_back(device, content, digest, &self.progress)?;
+        let wanted = self.order.verify == Verify::ReadBack || content.length <= AUTO_READ_BACK;
+        // There is no checksum with `Verify::Off`.
+        let checksum = content.checksum.filter(|_| wanted);
+        if let Some(checksum) = checksum {
+            read_back(device, content, checksum, &self.progress)?;
         }
         self.progress.begin(Step::Partitioning, None);
         let numbers = match &content.gpt {
@@ -238,7 +238,7 @@ impl Work {
         };
         commit(device, content)?;
         settle(&*self.target, device, &numbers, &self.timing)?;
-        Ok(verify)
+        Ok(checksum.is_some())
     }
 
     /// Wipes both ends after a failure, and has the kernel forget the partitions.

@@ -21,6 +21,7 @@ mod pipeline;
 mod place;
 mod progress;
 mod write;
+mod zeros;
 
 #[cfg(test)]
 mod tests;

@@ -10,11 +10,12 @@ use farrier_shared::contract::Digest;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::decode::{declared_size, decoder, explain};
+use super::decode::{Limits, broken, declared_size, decoder};
 use super::feed::{Item, PieceReader};
 use super::format::{Format, HEAD};
-use super::place::{Content, Placed, Placement};
-use super::write::{Block, Pool, Writers};
+use super::place::{Content, Hashing, Placed, Placement};
+use super::write::{Block, Job, Pool, Writers};
+use super::zeros::{Run, is_zero};
 use super::{DeployError, Progress};
 use crate::disk::gpt::GptError;
 use crate::disk::{AlignedBuffer, BlockDevice};
@@ -46,15 +47,11 @@ pub(super) struct Stages<'a> {
     /// Bytes announced by the server.
     pub(super) total: Option<u64>,
     pub(super) progress: &'a Progress,
+    pub(super) limits: Limits,
+    /// What is computed of the decoded bytes.
+    pub(super) hashing: Hashing,
     /// Called once, before the first write.
     pub(super) before_first_write: &'a (dyn Fn() -> Result<(), DeployError> + Sync),
-}
-
-/// A decoded block, and what it was decoded from.
-#[derive(Debug)]
-struct Decoded {
-    format: Format,
-    block: Block,
 }
 
 impl Stages<'_> {
@@ -71,10 +68,9 @@ impl Stages<'_> {
             let hash = scope.spawn(|| hash(feed, to_decoder, self.progress, &stop));
             let decode = scope.spawn(move || self.decode(pieces, &empty, |block| filled.send(block).is_ok()));
             let writers = Writers::start(scope, self.device, &give_back, self.progress);
-            // The decoder learns that all writers are gone by there being no more buffers.
-            drop(give_back);
-            let placed = self.place(&blocks, &writers);
-            drop(blocks);
+            let placed = self.place(&blocks, &writers, &give_back);
+            // The decoder learns that all who use blocks are gone by there being no more buffers.
+            drop((give_back, blocks));
             let written = writers.finish();
             let decoded = decode.join().map_err(|_| DeployError::Fault { stage: "decode" }).flatten();
             // A failing stage starves or stops the others, so the cause is told and not what came of it: the disk's
@@ -95,23 +91,19 @@ impl Stages<'_> {
         &self,
         pieces: Receiver<Item>,
         empty: &Receiver<AlignedBuffer>,
-        hand_over: impl Fn(Decoded) -> bool,
+        hand_over: impl Fn(Block) -> bool,
     ) -> Result<(), DeployError> {
-        let broken = |format: Format, decoded: u64, error: &io::Error| match error.kind() {
-            ErrorKind::ConnectionAborted => DeployError::Abandoned,
-            _ => DeployError::Decode { format: format.name(), decoded, cause: explain(error) },
-        };
         let mut pieces = PieceReader::new(pieces);
         let mut head = Vec::new();
         let peeked = pieces.by_ref().take(HEAD as u64).read_to_end(&mut head);
         peeked.map_err(|error| broken(Format::Raw, 0, &error))?;
         let format = Format::of(&head)?;
-        let known = if format == Format::Raw { self.total } else { declared_size(format, &head) };
+        let known = if format == Format::Raw { self.total } else { declared_size(format, &head)? };
         let size = self.device.size();
         if let Some(image) = known.filter(|image| *image > size) {
             return Err(DeployError::TooLarge { disk: self.device.name().to_owned(), size, image });
         }
-        let mut decoder = decoder(format, Cursor::new(head).chain(&mut pieces))
+        let mut decoder = decoder(format, Cursor::new(head).chain(&mut pieces), self.limits)
             .map_err(|error| broken(format, 0, &error))?;
         let mut offset = 0;
         // No more buffers come when every writer has failed.
@@ -119,7 +111,7 @@ impl Stages<'_> {
             let len = fill(&mut *decoder, &mut buffer).map_err(|error| broken(format, offset, &error))?;
             buffer[len..].fill(0);
             let whole = len == buffer.len();
-            if len > 0 && !hand_over(Decoded { format, block: Block { buffer, offset, len } }) {
+            if len > 0 && !hand_over(Block { buffer, offset, len }) {
                 break;
             }
             offset += len as u64;
@@ -130,28 +122,46 @@ impl Stages<'_> {
         Ok(())
     }
 
-    fn place(&self, blocks: &Receiver<Decoded>, writers: &Writers<'_>) -> Result<Content, DeployError> {
-        let mut placement: Option<Placement> = None;
+    fn place(
+        &self,
+        blocks: &Receiver<Block>,
+        writers: &Writers<'_>,
+        give_back: &Sender<AlignedBuffer>,
+    ) -> Result<Content, DeployError> {
+        let mut placement = Placement::new(&**self.device, self.hashing);
         let mut writing = false;
-        while let Ok(Decoded { format, block }) = blocks.recv() {
-            let hash = format != Format::Raw;
-            let placement = placement.get_or_insert_with(|| Placement::new(&**self.device, hash));
+        let mut zeros = Run::default();
+        let write = |job| writers.write(job).then_some(()).ok_or(DeployError::Abandoned);
+        while let Ok(block) = blocks.recv() {
             let Placed::Write(block) = placement.place(block)? else { continue };
             if !writing {
                 (self.before_first_write)()?;
                 writing = true;
             }
-            if !writers.write(block) {
-                return Err(DeployError::Abandoned);
-            }
+            let run = if is_zero(&block.buffer[..block.len]) {
+                let run = zeros.extend(block.offset, block.len as u64);
+                // Nobody fills buffers any more once the decoder is done.
+                let _ = give_back.send(block.buffer);
+                run
+            } else {
+                write(Job::Block(block))?;
+                zeros.end()
+            };
+            run.map(Job::Zeros).map_or(Ok(()), write)?;
         }
-        placement.ok_or(DeployError::NotAnImage { hint: " (it decodes to nothing)" })?.finish()
+        zeros.end().map(Job::Zeros).map_or(Ok(()), write)?;
+        placement.finish()
     }
 }
 
 /// Whether the served bytes may be to blame, so that their digest is worth the rest of the download.
 fn may_be_corruption(error: &DeployError) -> bool {
-    matches!(error, DeployError::Decode { .. } | DeployError::Table { source: GptError::Damaged { .. }, .. })
+    matches!(
+        error,
+        DeployError::Decode { .. }
+            | DeployError::Layout { .. }
+            | DeployError::Table { source: GptError::Damaged { .. }, .. }
+    )
 }
 
 /// Hashes what comes and passes it on, for as long as there is somebody to take it. [`None`] when the feed breaks

@@ -2,6 +2,7 @@
 
 use farrier_shared::contract::Digest;
 use sha2::{Digest as _, Sha256};
+use twox_hash::XxHash3_128;
 
 use super::DeployError;
 use super::format::check_is_disk_image;
@@ -22,13 +23,22 @@ pub(super) enum Placed {
     Withheld,
 }
 
+/// What to compute of the decoded bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hashing {
+    /// The digest, to compare with one that was ordered.
+    pub(super) digest: bool,
+    /// The checksum that the disk must read back as.
+    pub(super) checksum: bool,
+}
+
 /// The blocks so far.
-#[derive(Debug)]
 pub(super) struct Placement {
     disk: String,
     size: u64,
     sector: u32,
-    content: Option<Sha256>,
+    digest: Option<Sha256>,
+    checksum: Option<XxHash3_128>,
     /// The table of the image, once its first block has come.
     gpt: Option<Gpt>,
     first: Option<Block>,
@@ -46,18 +56,21 @@ pub(super) struct Content {
     pub(super) gpt: Option<Gpt>,
     /// Bytes decoded.
     pub(super) length: u64,
-    /// Digest of the decoded bytes, unless the served bytes are the same.
+    /// Digest of the decoded bytes, if it was to be computed.
     pub(super) digest: Option<Digest>,
+    /// XXH3 of the decoded bytes, if it was to be computed: it tells a faulty disk, which is no adversary, and costs
+    /// a tenth of a digest.
+    pub(super) checksum: Option<u128>,
 }
 
 impl Placement {
-    /// `hash` the decoded bytes when they are not the served ones.
-    pub(super) fn new(device: &dyn BlockDevice, hash: bool) -> Self {
+    pub(super) fn new(device: &dyn BlockDevice, hashing: Hashing) -> Self {
         Self {
             disk: device.name().to_owned(),
             size: device.size(),
             sector: device.logical_sector(),
-            content: hash.then(Sha256::new),
+            digest: hashing.digest.then(Sha256::new),
+            checksum: hashing.checksum.then(XxHash3_128::new),
             gpt: None,
             first: None,
             tail: Vec::new(),
@@ -72,8 +85,12 @@ impl Placement {
         if end > self.size {
             return Err(DeployError::Oversize { disk: self.disk.clone(), size: self.size });
         }
-        if let Some(hash) = &mut self.content {
-            hash.update(&block.buffer[..block.len]);
+        let bytes = &block.buffer[..block.len];
+        if let Some(digest) = &mut self.digest {
+            digest.update(bytes);
+        }
+        if let Some(checksum) = &mut self.checksum {
+            checksum.write(bytes);
         }
         self.length = end;
         if block.offset == 0 {
@@ -97,7 +114,7 @@ impl Placement {
 
     /// All blocks have come.
     pub(super) fn finish(self) -> Result<Content, DeployError> {
-        let first = self.first.ok_or(DeployError::NotAnImage { hint: " (nothing was served)" })?;
+        let first = self.first.ok_or(DeployError::NotAnImage { hint: " (it decodes to nothing)" })?;
         if let Some(gpt) = &self.gpt {
             gpt.check_holds(self.length)
                 .map_err(|source| DeployError::Table { disk: self.disk.clone(), source })?;
@@ -107,7 +124,8 @@ impl Placement {
             tail: self.tail,
             gpt: self.gpt,
             length: self.length,
-            digest: self.content.map(|hash| Digest::from_bytes(hash.finalize().into())),
+            digest: self.digest.map(|hash| Digest::from_bytes(hash.finalize().into())),
+            checksum: self.checksum.map(|hash| hash.finish_128()),
         })
     }
 }

@@ -1,9 +1,11 @@
 //! Several writes to the disk under way at once, from a fixed pool of blocks.
 
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
+use super::zeros::Zeroing;
 use super::{DeployError, Progress};
 use crate::disk::{AlignedBuffer, BlockDevice, DiskError, write_all};
 
@@ -22,6 +24,13 @@ pub(super) struct Block {
     pub(super) offset: u64,
     /// Bytes of the image in the buffer; the rest is zeros.
     pub(super) len: usize,
+}
+
+/// What a writer does next.
+pub(super) enum Job {
+    Block(Block),
+    /// Has these bytes of the disk be zeros.
+    Zeros(Range<u64>),
 }
 
 /// Empty buffers come from here, and go back when their block is written.
@@ -43,7 +52,7 @@ impl Pool {
 
 /// The writers' end.
 pub(super) struct Writers<'scope> {
-    queue: SyncSender<Block>,
+    queue: SyncSender<Job>,
     threads: Vec<ScopedJoinHandle<'scope, Result<(), DiskError>>>,
 }
 
@@ -55,18 +64,29 @@ impl<'scope> Writers<'scope> {
         give_back: &Sender<AlignedBuffer>,
         progress: &'env Progress,
     ) -> Self {
-        let (queue, blocks) = sync_channel::<Block>(WRITERS);
-        let blocks = Arc::new(Mutex::new(blocks));
+        let (queue, jobs) = sync_channel::<Job>(WRITERS);
+        let jobs = Arc::new(Mutex::new(jobs));
+        let zeroing = Arc::new(Zeroing::default());
         let threads = (0..WRITERS)
             .map(|_| {
-                let (device, blocks, give_back) =
-                    (Arc::clone(device), Arc::clone(&blocks), give_back.clone());
+                let (device, jobs, give_back) = (Arc::clone(device), Arc::clone(&jobs), give_back.clone());
+                let zeroing = Arc::clone(&zeroing);
                 scope.spawn(move || {
                     loop {
-                        let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                        let Ok(block) = next else { return Ok(()) };
-                        let sector = device.logical_sector() as usize;
-                        let whole = block.len.next_multiple_of(sector);
+                        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                        let block = match next {
+                            Ok(Job::Block(block)) => block,
+                            Ok(Job::Zeros(range)) => {
+                                let sector = u64::from(device.logical_sector());
+                                let range = range.start..range.end.next_multiple_of(sector);
+                                let len = range.end - range.start;
+                                zeroing.zero(&*device, range)?;
+                                progress.wrote(len);
+                                continue;
+                            }
+                            Err(_) => return Ok(()),
+                        };
+                        let whole = block.len.next_multiple_of(device.logical_sector() as usize);
                         write_all(&*device, &block.buffer[..whole], block.offset)?;
                         progress.wrote(whole as u64);
                         // Nobody fills buffers any more once the decoder is done.
@@ -78,9 +98,9 @@ impl<'scope> Writers<'scope> {
         Self { queue, threads }
     }
 
-    /// Hands a block over. `false` when every writer has failed; [`finish`](Self::finish) tells why.
-    pub(super) fn write(&self, block: Block) -> bool {
-        self.queue.send(block).is_ok() && !self.threads.iter().any(ScopedJoinHandle::is_finished)
+    /// Hands a job over. `false` when every writer has failed; [`finish`](Self::finish) tells why.
+    pub(super) fn write(&self, job: Job) -> bool {
+        self.queue.send(job).is_ok() && !self.threads.iter().any(ScopedJoinHandle::is_finished)
     }
 
     /// Waits for everything handed over.

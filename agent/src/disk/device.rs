@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::sync::Arc;
 
-use nix::libc::{O_CLOEXEC, O_DIRECT, O_EXCL, O_NOFOLLOW};
+use nix::libc::{EINVAL, ENOTTY, EOPNOTSUPP, O_CLOEXEC, O_DIRECT, O_EXCL, O_NOFOLLOW};
 use nix::sys::stat::{major, minor};
 
 use super::holders;
@@ -35,6 +35,16 @@ pub trait BlockDevice: Send + Sync {
     /// # Errors
     /// As the kernel reports.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Has the device make `len` bytes at `offset` read as zeros without being sent them. `false`: it cannot, and
+    /// nothing has changed.
+    ///
+    /// Only what promises zeros counts; a discard does not.
+    ///
+    /// # Errors
+    /// As the kernel reports.
+    fn write_zeroes(&self, _offset: u64, _len: u64) -> io::Result<bool> {
+        Ok(false)
+    }
     /// Returns once everything written is on the medium.
     ///
     /// # Errors
@@ -191,6 +201,14 @@ impl BlockDevice for KernelDevice {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.file.read_at(buffer, offset)
+    }
+
+    fn write_zeroes(&self, offset: u64, len: u64) -> io::Result<bool> {
+        match block::zero_out(&self.file, offset, len) {
+            Ok(()) => Ok(true),
+            Err(e) if matches!(e.raw_os_error(), Some(EOPNOTSUPP | ENOTTY | EINVAL)) => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     fn flush(&self) -> io::Result<()> {

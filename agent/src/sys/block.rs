@@ -8,6 +8,7 @@ mod raw {
     nix::ioctl_none!(blkrrpart, 0x12, 95);
     nix::ioctl_none!(blkflsbuf, 0x12, 97);
     nix::ioctl_read_bad!(blksszget, nix::request_code_none!(0x12, 104), nix::libc::c_int);
+    nix::ioctl_write_ptr_bad!(blkzeroout, nix::request_code_none!(0x12, 127), [u64; 2]);
     nix::ioctl_read!(blkgetsize64, 0x12, 114, u64);
 }
 
@@ -30,6 +31,19 @@ pub fn reread_partitions(device: impl AsFd) -> io::Result<()> {
 pub fn flush_cache(device: impl AsFd) -> io::Result<()> {
     // SAFETY: the request takes no argument and touches no memory of ours; the descriptor is open while borrowed.
     unsafe { raw::blkflsbuf(device.as_fd().as_raw_fd()) }?;
+    Ok(())
+}
+
+/// Has the kernel zero `len` bytes at `offset`: by the device's own command where it has one, else by writing zeros.
+/// Blocks stay allocated, and read as zeros whatever the device makes of it (`blkdev_issue_zeroout`).
+///
+/// # Errors
+/// `EOPNOTSUPP` or `ENOTTY` where there is no such request; `EINVAL` when the range is not of whole sectors.
+#[expect(unsafe_code, reason = "an ioctl no crate wraps")]
+pub fn zero_out(device: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
+    let range = [offset, len];
+    // SAFETY: the request reads two u64, which `range` is, and it outlives the call.
+    unsafe { raw::blkzeroout(device.as_fd().as_raw_fd(), &raw const range) }?;
     Ok(())
 }
 

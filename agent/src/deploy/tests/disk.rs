@@ -22,8 +22,20 @@ pub(super) struct Faults {
     pub(super) unreadable: bool,
     /// No write ever ends.
     pub(super) hangs: bool,
+    /// What it does when asked for zeros of its own.
+    pub(super) zeros: Zeros,
     /// This many re-reads of the partition table fail.
     pub(super) busy: u64,
+}
+
+/// How a disk makes zeros of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Zeros {
+    #[default]
+    Makes,
+    Refuses,
+    /// It says that it did.
+    Forgets,
 }
 
 pub(super) struct FileTarget {
@@ -33,6 +45,8 @@ pub(super) struct FileTarget {
     faults: Mutex<Faults>,
     calls: AtomicU64,
     rereads: AtomicU64,
+    /// Bytes it was sent.
+    sent: Arc<AtomicU64>,
 }
 
 /// What an earlier system left: a byte everywhere, and a boot sector.
@@ -51,7 +65,13 @@ impl FileTarget {
             faults: Mutex::default(),
             calls: AtomicU64::new(0),
             rereads: AtomicU64::new(0),
+            sent: Arc::default(),
         })
+    }
+
+    /// Bytes sent to the disk so far.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     pub(super) fn with_faults(size: u64, faults: Faults) -> Arc<Self> {
@@ -131,7 +151,19 @@ impl BlockDevice for FileDisk {
         if contains(offset, len, bad).is_some() && data[..len].iter().any(|b| *b != 0) {
             return Err(io::Error::from_raw_os_error(nix::libc::EIO));
         }
+        self.0.sent.fetch_add(len as u64, Ordering::Relaxed);
         self.0.file.write_at(&data[..len], offset)
+    }
+
+    fn write_zeroes(&self, offset: u64, len: u64) -> io::Result<bool> {
+        let sector = u64::from(self.0.sector);
+        assert_eq!((offset % sector, len % sector), (0, 0), "unaligned zeros");
+        assert!(offset + len <= self.0.size, "zeros beyond the disk");
+        let zeros = self.0.faults.lock().unwrap().zeros;
+        if zeros == Zeros::Makes {
+            self.0.file.write_all_at(&vec![0; usize::try_from(len).unwrap()], offset)?;
+        }
+        Ok(zeros != Zeros::Refuses)
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -180,6 +212,7 @@ impl Target for FileTarget {
             faults: Mutex::new(*self.faults.lock().unwrap()),
             calls: AtomicU64::new(0),
             rereads: AtomicU64::new(0),
+            sent: Arc::clone(&self.sent),
         };
         Ok(Arc::new(FileDisk(Arc::new(copy))))
     }

@@ -1,11 +1,9 @@
 //! Disks that fail, seeds that find no place, and runs that are called off.
 
-use std::sync::LazyLock;
-
 use proptest::prelude::*;
 
 use super::disk::{Faults, FileTarget};
-use super::image::{MIB, formats, gpt_image, partition_numbers};
+use super::image::{IMAGE, MIB, gpt_image, partition_numbers};
 use super::server::{Answer, Server};
 use super::*;
 
@@ -105,15 +103,6 @@ async fn a_run_called_off_in_the_middle_has_wiped_the_disk_by_then() {
     assert!(target.is_unbootable());
 }
 
-type Formats = Vec<(&'static str, Vec<u8>)>;
-
-/// Made once: compressing it takes longer than installing it.
-static IMAGE: LazyLock<(Vec<u8>, Formats)> = LazyLock::new(|| {
-    let image = gpt_image(4 * MIB, 512);
-    let formats = formats(&image);
-    (image, formats)
-});
-
 /// Any answer a server may give.
 fn answers() -> impl Strategy<Value = Vec<Answer>> {
     let n = 0..3 * MIB;
@@ -134,12 +123,12 @@ proptest! {
     #[test]
     fn whatever_happens_the_image_is_whole_or_nothing_boots(
         answers in answers(),
-        format in 0..5_usize,
+        format in any::<prop::sample::Index>(),
         corrupt in proptest::option::of(any::<prop::sample::Index>()),
         bad_write in proptest::option::weighted(0.2, 0..DISK),
     ) {
         let (image, formats) = &*IMAGE;
-        let good = &formats[format].1;
+        let good = &format.get(formats).1;
         let mut served = good.clone();
         if let Some(at) = corrupt {
             served[at.index(good.len())] ^= 1;

@@ -1,7 +1,8 @@
 //! Images that are not in order: nothing boots afterwards, and the reason is told without the URL's secrets.
 
 use super::disk::FileTarget;
-use super::image::{MIB, formats, gpt_image, gzip, noise, zstd};
+use super::image::{IMAGE, MIB, gpt_image, gzip, noise};
+use super::qcow2::Qcow2;
 use super::server::{Answer, Server};
 use super::*;
 
@@ -69,17 +70,18 @@ async fn an_image_replaced_during_the_download_is_noticed() {
 
 #[tokio::test]
 async fn one_wrong_byte_anywhere_in_any_format_is_a_digest_mismatch() {
-    let image = gpt_image(6 * MIB, 512);
-    for (name, good) in formats(&image) {
+    for (name, good) in &IMAGE.1 {
         // The header bytes that tell the format aside, a flipped bit shows as a broken stream or not at all.
         for at in [20, 515, good.len() / 2, good.len() - 1] {
             let mut bad = good.clone();
             bad[at] ^= 0x10;
             let server = Server::honest(&bad).await;
-            let target = FileTarget::new(DISK, 512);
-            let error = run(&server, sha256(&good), &target).await.expect_err(name);
-            let sector_or_format =
-                matches!(error, DeployError::Table { .. } | DeployError::NotAnImage { .. });
+            let target = FileTarget::new(4 * MIB as u64, 512);
+            let error = run(&server, sha256(good), &target).await.expect_err(name);
+            let sector_or_format = matches!(
+                error,
+                DeployError::Table { .. } | DeployError::NotAnImage { .. } | DeployError::TooLarge { .. }
+            );
             assert!(
                 matches!(error, DeployError::DigestMismatch { .. }) || sector_or_format,
                 "{name} at {at}: {error}"
@@ -91,17 +93,15 @@ async fn one_wrong_byte_anywhere_in_any_format_is_a_digest_mismatch() {
 
 #[tokio::test]
 async fn every_format_cut_short_leaves_nothing_that_boots_even_if_the_digest_is_of_the_cut() {
-    let image = gpt_image(6 * MIB, 512);
-    for (name, whole) in formats(&image) {
-        for len in
-            [0, 1, 17, 600, MIB, whole.len() / 3 + 5, whole.len() / 2, whole.len() - 9, whole.len() - 1]
-        {
+    for (name, whole) in &IMAGE.1 {
+        let places = (0..20).map(|n| whole.len() * n / 20 + n);
+        for len in places.chain([1, 17, 600, whole.len() - 9, whole.len() - 1]) {
             let cut = &whole[..len];
             let server = Server::honest(cut).await;
-            let target = FileTarget::new(DISK, 512);
+            let target = FileTarget::new(4 * MIB as u64, 512);
             match run(&server, sha256(cut), &target).await {
-                // The last sectors of a raw image are its backup table, which is made anew.
-                Ok(_) => assert!(name == "raw" && len >= whole.len() - 9, "{name} cut to {len} was taken"),
+                // Nothing of its partitions is missing, and the backup table is made anew.
+                Ok(_) => assert!(*name == "raw" && len > MIB, "{name} cut to {len} was taken"),
                 Err(error) => {
                     assert!(!error.reason().is_empty());
                     assert!(target.is_untouched() || target.is_unbootable(), "{name} cut to {len}: {error}");
@@ -113,14 +113,52 @@ async fn every_format_cut_short_leaves_nothing_that_boots_even_if_the_digest_is_
 
 #[tokio::test]
 async fn garbage_after_a_stream_is_refused() {
-    let image = gpt_image(3 * MIB, 512);
-    for (name, stream) in [("gzip", gzip(&image)), ("zstd", zstd(&image))] {
-        let served = [stream, noise(100)].concat();
+    // qcow2 has no end, and raw bytes are all content.
+    let compressed = IMAGE.1.iter().filter(|(name, _)| *name != "raw" && !name.starts_with("qcow2"));
+    for (name, stream) in compressed {
+        let served = [&stream[..], &noise(100)].concat();
         let server = Server::honest(&served).await;
         let target = FileTarget::new(DISK, 512);
-        fails(&server, sha256(&served), &target, &format!("decode: {name} stream is broken after")).await;
+        let format = name.split(' ').next().unwrap();
+        fails(&server, sha256(&served), &target, &format!("decode: {format} stream is broken after")).await;
         assert!(target.is_unbootable());
     }
+}
+
+#[tokio::test]
+async fn a_qcow2_image_that_needs_more_than_a_stream_is_refused_with_what_to_do() {
+    let (image, _) = &*IMAGE;
+    let plain = Qcow2::default().make(image);
+    let patched = |at: usize, byte: u8| {
+        let mut bytes = plain.clone();
+        bytes[at] = byte;
+        bytes
+    };
+    let cases = [
+        (Qcow2 { swapped: true, ..Qcow2::default() }.make(image), "its clusters are out of order"),
+        (patched(7, 4), "it is of another version"),
+        (patched(15, 200), "it needs a backing file"),
+        (patched(35, 1), "it is encrypted"),
+        (patched(79, 1), "it was not closed"),
+        (patched(79, 4), "it has its data in another file"),
+        (patched(79, 16), "it has extended L2 entries"),
+    ];
+    for (served, reason) in cases {
+        let server = Server::honest(&served).await;
+        let target = FileTarget::new(DISK, 512);
+        fails(&server, sha256(&served), &target, reason).await;
+        fails(&server, sha256(&served), &target, "qemu-img convert -O qcow2").await;
+    }
+}
+
+#[tokio::test]
+async fn tables_of_a_qcow2_image_may_all_come_first() {
+    let (image, _) = &*IMAGE;
+    let served = Qcow2 { tables_first: true, ..Qcow2::default() }.make(image);
+    let server = Server::honest(&served).await;
+    let target = FileTarget::new(DISK, 512);
+    run(&server, sha256(&served), &target).await.unwrap();
+    assert!(target.content()[34 * 512..image.len() - 512] == image[34 * 512..image.len() - 512]);
 }
 
 #[tokio::test]
@@ -162,10 +200,10 @@ async fn an_image_for_another_sector_size_touches_nothing() {
 async fn what_is_no_image_is_refused_by_name_and_touches_nothing() {
     let padded = |magic: &[u8]| [magic, &noise(2 * MIB)[..]].concat();
     let cases: [(Vec<u8>, &str); 7] = [
-        (padded(b"QFI\xfb"), "qcow2"),
-        (padded(b"\xfd7zXZ\0"), "xz"),
-        (padded(b"BZh9"), "bzip2"),
-        (padded(b"\x04\x22\x4d\x18"), "lz4"),
+        (padded(b"KDMV"), "vmdk"),
+        (padded(b"vhdxfile"), "vhdx"),
+        (padded(b"conectix"), "vhd"),
+        (padded(b"PK\x03\x04"), "zip"),
         (padded(b"<html>"), "web page"),
         (gzip(&padded(b"text")), "not a disk image"),
         (Vec::new(), "nothing was served"),

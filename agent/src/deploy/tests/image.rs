@@ -1,10 +1,15 @@
 //! Disk images made and read by another implementation of GPT than ours.
 
 use std::io::{Cursor, Write as _};
+use std::sync::LazyLock;
 
 use gpt::disk::LogicalBlockSize;
 use gpt::mbr::ProtectiveMBR;
 use gpt::{GptConfig, partition_types};
+use liblzma::stream::{Check, MtStreamBuilder};
+use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
+
+use super::qcow2::Qcow2;
 
 pub(super) const MIB: usize = 1 << 20;
 
@@ -67,8 +72,42 @@ pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+fn xz(bytes: &[u8], block: u64) -> Vec<u8> {
+    let mut builder = MtStreamBuilder::new();
+    let stream = builder.threads(1).preset(0).block_size(block).check(Check::Crc64).encoder().unwrap();
+    let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let info = FrameInfo::new()
+        .block_size(BlockSize::Max64KB)
+        .content_checksum(true)
+        .content_size(Some(bytes.len() as u64));
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A name for messages, and what is served.
+pub(super) type Formats = Vec<(&'static str, Vec<u8>)>;
+
+/// A 3 MiB image and all its formats, made once: compressing takes longer than installing.
+pub(super) static IMAGE: LazyLock<(Vec<u8>, Formats)> = LazyLock::new(|| {
+    let image = gpt_image(3 * MIB, 512);
+    let formats = formats(&image);
+    (image, formats)
+});
+
 /// The image in each format the pipeline knows, several streams where the format allows.
-pub(super) fn formats(image: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+pub(super) fn formats(image: &[u8]) -> Formats {
     let (front, back) = image.split_at(image.len() / 3);
     vec![
         ("raw", image.to_vec()),
@@ -76,5 +115,18 @@ pub(super) fn formats(image: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         ("gzip of two members", [gzip(front), gzip(back)].concat()),
         ("zstd", zstd(image)),
         ("zstd of two frames", [zstd(front), zstd(back)].concat()),
+        ("xz", xz(image, 0)),
+        ("xz of blocks", xz(image, MIB as u64)),
+        ("xz of two streams", [xz(front, 0), vec![0; 8], xz(back, MIB as u64)].concat()),
+        ("bzip2 of two streams", [bzip2(front), bzip2(back)].concat()),
+        ("lz4", lz4(image)),
+        ("lz4 of two frames", [lz4(front), lz4(back)].concat()),
+        ("qcow2", Qcow2::default().make(image)),
+        ("qcow2 of version 2", Qcow2 { version: 2, ..Qcow2::default() }.make(image)),
+        (
+            "qcow2 with deflate",
+            Qcow2 { compression: Some(0), cluster_bits: 16, ..Qcow2::default() }.make(image),
+        ),
+        ("qcow2 with zstd", Qcow2 { compression: Some(1), cluster_bits: 16, ..Qcow2::default() }.make(image)),
     ]
 }

@@ -5,6 +5,7 @@ mod disk;
 mod faults;
 mod hostile;
 mod image;
+mod qcow2;
 mod server;
 mod straight;
 

@@ -1,7 +1,7 @@
 //! Images that are in order, on disks that are.
 
-use super::disk::{Faults, FileTarget};
-use super::image::{MIB, backup_sector, formats, gpt_image, noise, partition_numbers};
+use super::disk::{Faults, FileTarget, Zeros};
+use super::image::{IMAGE, MIB, backup_sector, gpt_image, noise, partition_numbers};
 use super::server::{Answer, Server};
 use super::*;
 
@@ -9,11 +9,11 @@ const DISK: u64 = 9 * MIB as u64;
 
 #[tokio::test]
 async fn every_format_ends_up_on_the_disk_with_both_tables_completed() {
-    let image = gpt_image(6 * MIB, 512);
-    for (name, served) in formats(&image) {
-        let server = Server::honest(&served).await;
+    let (image, formats) = &*IMAGE;
+    for (name, served) in formats {
+        let server = Server::honest(served).await;
         let target = FileTarget::new(DISK, 512);
-        let outcome = run(&server, sha256(&served), &target).await.expect(name);
+        let outcome = run(&server, sha256(served), &target).await.expect(name);
         let expected = Outcome { served: served.len() as u64, written: image.len() as u64, read_back: true };
         assert_eq!(outcome, expected, "{name}");
         let content = target.content();
@@ -32,12 +32,12 @@ async fn every_format_ends_up_on_the_disk_with_both_tables_completed() {
 
 #[tokio::test]
 async fn an_image_exactly_as_large_as_the_disk_is_taken_byte_for_byte() {
-    let image = gpt_image(6 * MIB, 512);
-    for (name, served) in formats(&image) {
-        let server = Server::honest(&served).await;
+    let (image, formats) = &*IMAGE;
+    for (name, served) in formats {
+        let server = Server::honest(served).await;
         let target = FileTarget::new(image.len() as u64, 512);
-        run(&server, sha256(&served), &target).await.expect(name);
-        assert!(target.content() == image, "{name}");
+        run(&server, sha256(served), &target).await.expect(name);
+        assert!(target.content() == *image, "{name}");
     }
 }
 
@@ -144,11 +144,29 @@ async fn short_transfers_interruptions_and_a_busy_table_do_no_harm() {
 
 #[tokio::test]
 async fn the_head_of_an_image_tells_how_large_a_disk_it_needs() {
-    let image = gpt_image(6 * MIB, 512);
-    for (name, served) in formats(&image) {
-        let server = Server::honest(&served).await;
+    let (image, formats) = &*IMAGE;
+    for (name, served) in formats {
+        let server = Server::honest(served).await;
         let facts = client().peek(&server.url()).await.expect(name);
         assert_eq!(facts.served, Some(served.len() as u64), "{name}");
         assert_eq!(facts.required, image.len() as u64, "{name}");
     }
+}
+
+#[tokio::test]
+async fn zeros_are_not_sent_to_a_disk_that_makes_them_and_are_to_one_that_does_not() {
+    let mut image = gpt_image(12 * MIB, 512);
+    image[3 * MIB..7 * MIB].fill(0);
+    image[8 * MIB..10 * MIB].fill(0);
+    let server = Server::honest(&image).await;
+    let mut sent = Vec::new();
+    for zeros in [Zeros::Makes, Zeros::Refuses, Zeros::Forgets] {
+        let target = FileTarget::with_faults(14 * MIB as u64, Faults { zeros, ..Faults::default() });
+        run(&server, sha256(&image), &target).await.unwrap();
+        let content = target.content();
+        assert!(content[34 * 512..image.len() - 512] == image[34 * 512..image.len() - 512], "{zeros:?}");
+        sent.push(target.sent());
+    }
+    assert_eq!(sent[1] - sent[0], 6 * MIB as u64);
+    assert_eq!(sent[2], sent[1], "a disk that forgets is found out before it matters");
 }
