@@ -2,12 +2,13 @@
 //!
 //! [`run`] is the order of it all. Each other module is one room: [`init`] makes a bare kernel usable, [`net`]
 //! reaches the controller, [`facts`] describes the machine, [`disk`] finds and guards the target, [`deploy`]
-//! writes the image, [`seed`] plants the user-data, [`callback`] speaks to the controller. [`sys`] alone holds
-//! `unsafe` code.
+//! writes the image, [`seed`] plants the user-data, [`efi`] has the firmware boot it, [`callback`] speaks to the
+//! controller. [`sys`] alone holds `unsafe` code.
 
 pub mod callback;
 pub mod deploy;
 pub mod disk;
+pub mod efi;
 pub mod facts;
 pub mod init;
 pub mod net;

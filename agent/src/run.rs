@@ -1,5 +1,6 @@
 //! The order of a run, top to bottom: [`attempt`]. Around it, what makes every end of it known: [`pid1`].
 
+mod afterwards;
 mod contact;
 mod deadline;
 mod options;
@@ -107,11 +108,13 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let disk_name = disk.path.display().to_string();
     let target: Arc<dyn Target> = Arc::new(KernelTarget::new(disk, roots));
     let progress = Arc::new(Progress::new());
-    let installing = deploy::install(&images, &order, target, seed, Arc::clone(&progress));
+    let installing = deploy::install(&images, &order, Arc::clone(&target), seed, Arc::clone(&progress));
     let outcome = contact.while_installing(Box::pin(installing), &progress).await;
     let outcome = outcome.map_err(|still| stands_still(still, &disk_name, &progress))?;
     let outcome = outcome.map_err(|e| Failure::new("deploy", &e.reason()))?;
     tracing::info!(written = outcome.written, read_back = outcome.read_back, "the system is installed");
+    let policy = options.efi_boot.unwrap_or_default();
+    afterwards::make_boot_entry(&contact, &target, policy, &root, WORK).await;
 
     contact.provisioned().await.map_err(Failure::at("provisioned"))
 }

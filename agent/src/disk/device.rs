@@ -69,6 +69,8 @@ pub enum Access {
     Exclusive,
     /// Whoever holds it: only to make a failed disk unbootable.
     Forced,
+    /// To read only, whoever holds it.
+    Shared,
 }
 
 /// A disk that can be opened any number of times and is the same disk each time.
@@ -107,7 +109,7 @@ impl KernelTarget {
         let open = |extra: i32| {
             OpenOptions::new()
                 .read(true)
-                .write(true)
+                .write(access != Access::Shared)
                 .custom_flags(O_CLOEXEC | O_NOFOLLOW | exclusive | extra)
                 .open(&self.disk.path)
         };

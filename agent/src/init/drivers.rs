@@ -8,6 +8,7 @@ use farrier_shared::contract::options::DiskHints;
 use farrier_shared::contract::{DiskPin, MacAddress};
 
 use super::modules::{Coldplug, Index, Insert, Kernel};
+use super::mounts;
 use crate::disk::{self, DiskError, Roots, Wish};
 use crate::net::links;
 
@@ -90,6 +91,7 @@ pub fn bring_up(root: &Path, kernel_release: &str, named: &Named) {
     }
     let mut coldplug = Coldplug::new(index, Kernel);
     coldplug.load_list(&root.join(LIST));
+    mounts::mount_firmware_variables(root);
     settle(root, &mut coldplug, named);
 }
 

@@ -11,21 +11,18 @@ struct Mount {
     at: &'static str,
     flags: MsFlags,
     data: Option<&'static str>,
-    /// A machine without it still works.
-    optional: bool,
 }
 
 const STRICT: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NOEXEC).union(MsFlags::MS_NODEV);
 
-const MOUNTS: [Mount; 6] = [
-    Mount { kind: "proc", at: "/proc", flags: STRICT, data: None, optional: false },
-    Mount { kind: "sysfs", at: "/sys", flags: STRICT, data: None, optional: false },
+const MOUNTS: [Mount; 5] = [
+    Mount { kind: "proc", at: "/proc", flags: STRICT, data: None },
+    Mount { kind: "sysfs", at: "/sys", flags: STRICT, data: None },
     Mount {
         kind: "devtmpfs",
         at: "/dev",
         flags: MsFlags::MS_NOSUID.union(MsFlags::MS_NOEXEC),
         data: Some("mode=0755"),
-        optional: false,
     },
     // Private device nodes are made in /run while the seed is planted: no `nodev` here.
     Mount {
@@ -33,10 +30,8 @@ const MOUNTS: [Mount; 6] = [
         at: "/run",
         flags: MsFlags::MS_NOSUID.union(MsFlags::MS_NOEXEC),
         data: Some("mode=0755,size=64m"),
-        optional: false,
     },
-    Mount { kind: "tmpfs", at: "/tmp", flags: STRICT, data: Some("mode=1777,size=64m"), optional: false },
-    Mount { kind: "efivarfs", at: "/sys/firmware/efi/efivars", flags: STRICT, data: None, optional: true },
+    Mount { kind: "tmpfs", at: "/tmp", flags: STRICT, data: Some("mode=1777,size=64m") },
 ];
 
 /// Mounts them all; gives what went wrong, for a log that does not exist yet.
@@ -46,9 +41,6 @@ const MOUNTS: [Mount; 6] = [
 pub(super) fn mount_all() -> Vec<String> {
     let mut failures = Vec::new();
     for m in &MOUNTS {
-        if m.optional && !Path::new(m.at).exists() {
-            continue;
-        }
         // The directory may be there, or the root read-only: mounting tells.
         let _ = fs::create_dir_all(m.at);
         match mount(Some(m.kind), m.at, Some(m.kind), m.flags, m.data) {
@@ -57,4 +49,17 @@ pub(super) fn mount_all() -> Vec<String> {
         }
     }
     failures
+}
+
+/// Mounts the firmware's variables, where there are any. Only once drivers are loaded: the kernel has efivarfs as a
+/// module, and knows no such file system before.
+pub(super) fn mount_firmware_variables(root: &Path) {
+    let at = root.join("sys/firmware/efi/efivars");
+    if !at.exists() {
+        return;
+    }
+    match mount(Some("efivarfs"), &at, Some("efivarfs"), STRICT, None::<&str>) {
+        Ok(()) | Err(Errno::EBUSY) => {}
+        Err(errno) => tracing::warn!(%errno, "firmware variables not mounted; no boot entry will be made"),
+    }
 }

@@ -3,6 +3,7 @@
 //! Each function is safe to call with any arguments of its types.
 #![expect(unsafe_code, reason = "this is the one module that may hold it; each block says why it is sound")]
 
+pub mod inode_flags;
 pub mod packet;
 pub mod signals;
 pub mod watchdog;

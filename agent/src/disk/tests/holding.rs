@@ -1,7 +1,7 @@
 //! What the kernel built on the target is stopped, or named.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::sysfs::Machine;
 use crate::disk::holders::release;
@@ -13,7 +13,7 @@ fn array(machine: &Machine, name: &str) -> PathBuf {
     )
 }
 
-fn state(array: &PathBuf) -> String {
+fn state(array: &Path) -> String {
     fs::read_to_string(array.join("md/array_state")).unwrap()
 }
 

@@ -131,7 +131,7 @@ proptest! {
         let grown = Gpt::read(&head, 512).unwrap().unwrap();
         let last = grown.partitions[0].last;
         prop_assert!((last + 1) * 512 <= backup.offset);
-        prop_assert!(last == 19_000 || last == 4000 || (last + 1) % 2048 == 0);
+        prop_assert!(last == 19_000 || last == 4000 || (last + 1).is_multiple_of(2048));
         prop_assert!(grown.check_fits(disk).is_ok());
     }
 
