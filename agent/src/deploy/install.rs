@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use farrier_shared::contract::options::Verify;
+use farrier_shared::contract::options::{Grow, Verify};
 use farrier_shared::contract::{Digest, WebUrl};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
@@ -36,6 +36,8 @@ pub struct Order {
     pub content_digest: Option<Digest>,
     /// Reading back.
     pub verify: Verify,
+    /// What becomes of the room behind the image (`farrier.grow`).
+    pub grow: Grow,
 }
 
 /// What was installed.
@@ -175,6 +177,7 @@ impl Work {
                 digest: self.order.content_digest.is_some(),
                 checksum: self.order.verify != Verify::Off,
             },
+            grow: self.order.grow,
             before_first_write: &begin,
         };
         let (served, mut content) = stages.run(items).map_err(|stopped| {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 
 use farrier_shared::contract::Digest;
+use farrier_shared::contract::options::Grow;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -50,6 +51,7 @@ pub(super) struct Stages<'a> {
     pub(super) limits: Limits,
     /// What is computed of the decoded bytes.
     pub(super) hashing: Hashing,
+    pub(super) grow: Grow,
     /// Called once, before the first write.
     pub(super) before_first_write: &'a (dyn Fn() -> Result<(), DeployError> + Sync),
 }
@@ -128,7 +130,7 @@ impl Stages<'_> {
         writers: &Writers<'_>,
         give_back: &Sender<AlignedBuffer>,
     ) -> Result<Content, DeployError> {
-        let mut placement = Placement::new(&**self.device, self.hashing);
+        let mut placement = Placement::new(&**self.device, self.hashing, self.grow);
         let mut writing = false;
         let mut zeros = Run::default();
         let write = |job| writers.write(job).then_some(()).ok_or(DeployError::Abandoned);

@@ -1,6 +1,7 @@
 //! Decides what becomes of each decoded block: checked, withheld, or written.
 
 use farrier_shared::contract::Digest;
+use farrier_shared::contract::options::Grow;
 use sha2::{Digest as _, Sha256};
 use twox_hash::XxHash3_128;
 
@@ -44,6 +45,7 @@ pub(super) struct Placement {
     first: Option<Block>,
     tail: Vec<Block>,
     length: u64,
+    grow: Grow,
 }
 
 /// The whole image, placed.
@@ -64,7 +66,7 @@ pub(super) struct Content {
 }
 
 impl Placement {
-    pub(super) fn new(device: &dyn BlockDevice, hashing: Hashing) -> Self {
+    pub(super) fn new(device: &dyn BlockDevice, hashing: Hashing, grow: Grow) -> Self {
         Self {
             disk: device.name().to_owned(),
             size: device.size(),
@@ -75,6 +77,7 @@ impl Placement {
             first: None,
             tail: Vec::new(),
             length: 0,
+            grow,
         }
     }
 
@@ -97,9 +100,12 @@ impl Placement {
             let head = &block.buffer[..block.len];
             check_is_disk_image(head)?;
             let table = |source| DeployError::Table { disk: self.disk.clone(), source };
-            let gpt = Gpt::read(head, self.sector).map_err(table)?;
+            let mut gpt = Gpt::read(head, self.sector).map_err(table)?;
             if let Some(gpt) = &gpt {
                 gpt.check_fits(self.size).map_err(table)?;
+            }
+            if self.grow == Grow::Last {
+                Gpt::grow_last(gpt.as_mut()).map_err(table)?;
             }
             self.gpt = gpt;
             self.first = Some(block);

@@ -11,6 +11,8 @@ const LONGEST: u64 = 64 << 20;
 /// How much of the first run is read back to see whether the device keeps its word, and how much is written at once
 /// where it does not.
 const STEP: u64 = 1 << 20;
+/// How much of the first run is marked beforehand: the largest sector there is.
+const MARK: u64 = 4096;
 
 /// Whether all bytes are zero.
 pub(super) fn is_zero(bytes: &[u8]) -> bool {
@@ -51,6 +53,7 @@ pub(super) struct Zeroing {
     state: AtomicU8,
 }
 
+const UNKNOWN: u8 = 0;
 const KEEPS_ITS_WORD: u8 = 1;
 const IS_SENT_ZEROS: u8 = 2;
 
@@ -65,6 +68,9 @@ impl Zeroing {
                 offset: range.start,
                 source,
             };
+            if state == UNKNOWN {
+                mark(device, &range)?;
+            }
             let done = device.write_zeroes(range.start, range.end - range.start).map_err(failed)?;
             if done && (state == KEEPS_ITS_WORD || reads_as_zeros(device, &range)?) {
                 self.state.store(KEEPS_ITS_WORD, Ordering::Relaxed);
@@ -82,6 +88,14 @@ impl Zeroing {
         }
         Ok(())
     }
+}
+
+/// Puts something other than zeros where the range starts: the place may hold zeros already, from the wipe or from the
+/// factory, and a device that does nothing would seem to have made them.
+fn mark(device: &dyn BlockDevice, range: &Range<u64>) -> Result<(), DiskError> {
+    let mut bytes = AlignedBuffer::zeroed(to_usize(MARK.min(range.end - range.start)));
+    bytes.fill(0xa5);
+    write_all(device, &bytes, range.start)
 }
 
 /// Whether the start of the range reads as zeros. A device that gets it wrong does so from the start; the whole is

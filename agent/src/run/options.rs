@@ -28,7 +28,7 @@ pub enum OptionsError {
 /// # Errors
 /// The first parameter that cannot be honoured.
 pub(super) fn read(extra: &HashMap<String, String>) -> Result<AgentOptions, OptionsError> {
-    let reserved = [("seed", Some("cos-oem"), "cos-oem"), ("grow", Some("off"), "off")];
+    let reserved = [("seed", Some("cos-oem"), "cos-oem")];
     for (key, only, accepted) in reserved {
         let given = extra.get(key).map(String::as_str).filter(|value| !value.is_empty());
         if given.is_some() && given != only {
@@ -46,6 +46,7 @@ pub(super) fn order(options: &AgentOptions, params: &BootParams) -> Order {
         digest: params.target_digest,
         content_digest: options.content_digest,
         verify: options.verify.unwrap_or_default(),
+        grow: options.grow.unwrap_or_default(),
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use farrier_shared::contract::Digest;
-use farrier_shared::contract::options::Verify;
+use farrier_shared::contract::options::{Grow, Verify};
 use reqwest::dns::{Name, Resolve, Resolving};
 use sha2::Digest as _;
 use zeroize::Zeroizing;
@@ -203,6 +203,7 @@ async fn install_on(disk: &Loop, image: &[u8]) -> Result<Outcome, DeployError> {
         digest: Digest::from_bytes(sha2::Sha256::digest(image).into()),
         content_digest: None,
         verify: Verify::ReadBack,
+        grow: Grow::Off,
     };
     let provider_id = "b7://default/node-1".parse().unwrap();
     let seed = CosOem::new(Zeroizing::new(USER_DATA.to_vec()), provider_id, disk.dir.path().to_path_buf());

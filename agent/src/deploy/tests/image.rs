@@ -51,6 +51,14 @@ pub(super) fn partition_numbers(disk: Vec<u8>, sector: u32) -> Vec<u64> {
     disk.partitions().keys().map(|number| u64::from(*number)).collect()
 }
 
+/// Last sector of each partition of a disk, by its primary table.
+pub(super) fn last_sectors(disk: &[u8], sector: u32) -> Vec<u64> {
+    let block = if sector == 512 { LogicalBlockSize::Lb512 } else { LogicalBlockSize::Lb4096 };
+    let config = GptConfig::new().logical_block_size(block);
+    let disk = config.open_from_device(Cursor::new(disk.to_vec())).unwrap();
+    disk.partitions().values().map(|partition| partition.last_lba).collect()
+}
+
 /// Where the backup header of a disk is, when both tables are sound and name each other.
 pub(super) fn backup_sector(disk: Vec<u8>) -> Option<u64> {
     let disk = GptConfig::new().only_valid_headers(true).open_from_device(Cursor::new(disk)).ok()?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farrier_shared::contract::Digest;
-use farrier_shared::contract::options::Verify;
+use farrier_shared::contract::options::{Grow, Verify};
 use reqwest::dns::{Name, Resolve, Resolving};
 use sha2::{Digest as _, Sha256};
 
@@ -68,7 +68,7 @@ fn sha256(bytes: &[u8]) -> Digest {
 }
 
 fn order(server: &Server, digest: Digest) -> Order {
-    Order { image: server.url(), digest, content_digest: None, verify: Verify::Auto }
+    Order { image: server.url(), digest, content_digest: None, verify: Verify::Auto, grow: Grow::Off }
 }
 
 /// Installs what the server has, which `digest` names.
