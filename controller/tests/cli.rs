@@ -180,6 +180,49 @@ fn exit_codes_tell_what_went_wrong() {
 }
 
 #[test]
+fn agent_options_that_would_not_be_honoured_are_refused_by_name_and_nothing_is_stored() {
+    let controller = Controller::start();
+    let host = |options: &str| {
+        let spec = "    credentialsSecretRef: bmc\n";
+        OBJECTS.replace(spec, &format!("{spec}  agentOptions: {options}\n"))
+    };
+    for (options, field, accepted) in [
+        ("{mtu: 100}", "spec.agentOptions.mtu", "576 to 9216"),
+        ("{vlan: eth0}", "spec.agentOptions.vlan", "1 to 4094"),
+        ("{vlna: 1}", "spec.agentOptions.vlna", "on-failure, vlan"),
+        ("{verify: off}", "spec.agentOptions.verify", "of the Beskar7Machine"),
+        ("{vlan: [1]}", "spec.agentOptions.vlan", "text or a whole number"),
+    ] {
+        let output = controller.run(&["apply", "-f", "-"], &host(options));
+        fails(&output, 2, field);
+        fails(&output, 2, accepted);
+        assert!(controller.hosts().contains("\"items\": []"), "{options}");
+    }
+    let taken = controller.run(&["apply", "-f", "-"], &host("{vlan: 100, on-failure: reboot, ip6: off}"));
+    assert_eq!(taken.status.code(), Some(0), "{}", text(&taken.stderr));
+    let shown = text(&controller.run(&["get", "host", "rack1-u7", "--output", "json"], "").stdout);
+    for kept in ["\"vlan\": \"100\"", "\"on-failure\": \"reboot\"", "\"ip6\": \"off\""] {
+        assert!(shown.contains(kept), "{shown}");
+    }
+
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let provision = |options: &[&str]| {
+        let mut args = vec!["provision", "rack1-u7", "--image", "http://x/os.img", "--digest", &digest];
+        args.extend(["--user-data", "-"]);
+        args.extend(options.iter().flat_map(|option| ["--option", option]));
+        controller.run(&args, "#cloud-config\n")
+    };
+    fails(&provision(&["verify=maybe"]), 2, "auto, readback or off");
+    fails(&provision(&["mtu=9000"]), 2, "of the PhysicalHost");
+    fails(&provision(&["verify"]), 2, "KEY=VALUE");
+    fails(&provision(&["verify=off", "verify=auto"]), 2, "verify is given twice");
+    // Valid so far, and then it is the host's turn to be refused.
+    fails(&provision(&["verify=readback", "on-failure=reboot"]), 1, "not Available");
+    let help = text(&controller.run(&["provision", "--help"], "").stdout);
+    assert!(help.contains("--option verify=readback") && help.contains("auto, readback or off"), "{help}");
+}
+
+#[test]
 fn output_is_plain_where_nobody_looks_and_secrets_stay_inside() {
     let controller = Controller::start();
     let applied = controller.run(&["apply", "-f", "-"], OBJECTS);

@@ -5,6 +5,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use farrier_shared::contract::BootNonce;
+use farrier_shared::contract::cmdline::BootParams;
+use farrier_shared::contract::options::{AgentOptions, OnFailure, Verify};
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 
 use super::*;
@@ -88,6 +90,43 @@ async fn our_own_parameters_are_additive() {
     let script = rig.get(CLIENT, &format!("{}?mac=nonsense&platform=efi&other=1", rig.path())).await.text();
     assert!(script.contains("beskar7.ca=UEVN farrier.run=run-0001 initrd=initrd.img\n"), "{script}");
     assert!(!script.contains("BOOTIF"));
+}
+
+/// Host and machine with options of their own.
+async fn with_options(rig: &Rig) {
+    let texts =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    rig.fixture
+        .change_host(|host| host.spec.agent_options = texts(&[("vlan", "100"), ("on-failure", "poweroff")]))
+        .await;
+    let machine = key("lab", "m1");
+    let mut machine: Beskar7Machine = rig.fixture.store.get(&machine).await.unwrap().unwrap();
+    machine.spec.agent_options = texts(&[("verify", "readback"), ("on-failure", "reboot")]);
+    rig.fixture.store.update(&machine).await.unwrap();
+}
+
+#[tokio::test]
+async fn agent_options_are_handed_on_the_hosts_first_and_the_machines_word_counts() {
+    let rig = Rig::new().await;
+    with_options(&rig).await;
+    let script = rig.get(CLIENT, &rig.path()).await.text();
+    let words = " farrier.run=run-0001 farrier.on-failure=poweroff farrier.vlan=100 farrier.on-failure=reboot \
+                 farrier.verify=readback\ninitrd ";
+    assert!(script.contains(words), "{script}");
+    let params = BootParams::parse(script.lines().nth(1).unwrap()).unwrap();
+    let parameters = params.extra.iter().map(|(k, v)| (k.as_str(), v.as_str()));
+    let options = AgentOptions::parse(parameters).unwrap();
+    assert_eq!(options.on_failure, Some(OnFailure::Reboot));
+    assert_eq!((options.verify, options.vlan.map(|v| v.get())), (Some(Verify::ReadBack), Some(100)));
+}
+
+#[tokio::test]
+async fn a_reference_script_carries_no_agent_options() {
+    let rig = Rig::with("PEM", "", true).await;
+    let plain = rig.get(CLIENT, &rig.path()).await.text();
+    with_options(&rig).await;
+    assert_eq!(rig.get(CLIENT, &rig.path()).await.text(), plain);
+    assert!(!plain.contains("farrier."), "{plain}");
 }
 
 #[tokio::test]

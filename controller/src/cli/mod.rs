@@ -1,5 +1,6 @@
 //! The command line.
 
+mod agent_option;
 mod apply;
 mod client;
 mod delete;

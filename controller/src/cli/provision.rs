@@ -14,6 +14,7 @@ use farrier_shared::resource::{API_VERSION, Beskar7Machine, HostState, MachinePh
 use serde::Deserialize;
 use serde_json::json;
 
+use super::agent_option::{self, MachineOption};
 use super::apply::read_input;
 use super::client::{Client, collection, item};
 use super::failure::Failure;
@@ -21,11 +22,19 @@ use super::output::Output;
 use super::watch::{self, Follow};
 use crate::admin::{Kind, SecretView};
 
+const EXAMPLES: &str = "\
+Examples:
+  farrier provision rack1-u7 --image https://images/os.img.zst \\
+      --digest sha256:9f86d0… --user-data user-data.yaml --wait
+  farrier provision rack1-u7 --image https://images/os.img.zst \\
+      --digest sha256:9f86d0… --user-data user-data.yaml \\
+      --option verify=readback --option on-failure=reboot
+
+The digest is that of the file as served. Everything on the target disk is lost.";
+
 /// Install an operating system on a host.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  farrier provision rack1-u7 --image https://images/os.img.zst \\\n      --digest sha256:9f86d0… --user-data user-data.yaml --wait\n\nThe digest is that of the file as served. Everything on the target disk is lost."
-)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", agent_option::help()))]
 pub(crate) struct ProvisionArgs {
     /// The host; it must be Available
     host: Name,
@@ -41,6 +50,9 @@ pub(crate) struct ProvisionArgs {
     /// Disk to write, such as /dev/sda [default: the smallest that fits]
     #[arg(long)]
     disk: Option<DiskPin>,
+    /// Tell the agent more, such as verify=readback; may be given several times, see below for the keys
+    #[arg(long = "option", value_name = "KEY=VALUE")]
+    options: Vec<MachineOption>,
     /// Name of the machine [default: that of the host]
     #[arg(long)]
     name: Option<Name>,
@@ -71,6 +83,7 @@ pub(super) async fn provision(
         let problem = format!("the file holds {} bytes, expected 1 to {MAX_BOOTSTRAP_BODY}", user_data.len());
         return Err(Failure::invalid("--user-data", problem, "give the file the machine should start with"));
     }
+    let options = agent_option::texts(&args.options)?;
     must_be_free(client, namespace, &args.host).await?;
     let inspection = match &args.inspection_image_url {
         Some(url) => url.to_string(),
@@ -114,6 +127,9 @@ pub(super) async fn provision(
     });
     if let Some(disk) = &args.disk {
         spec["targetDisk"] = json!(disk);
+    }
+    if !options.is_empty() {
+        spec["agentOptions"] = json!(options);
     }
     let body = json!({
         "apiVersion": API_VERSION,

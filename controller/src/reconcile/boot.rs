@@ -2,7 +2,7 @@
 //! [`boot_plan`](farrier_shared::lifecycle::boot_plan), and the other things done to a host's power.
 
 use farrier_shared::contract::HostKey;
-use farrier_shared::lifecycle::mint::{Ensured, Entropy, ensure};
+use farrier_shared::lifecycle::mint::{Ensured, Entropy, Running, ensure};
 use farrier_shared::lifecycle::{
     BootPlan, CredentialsRead, InspectRequest, PowerAction, PowerState, host_view,
 };
@@ -24,7 +24,8 @@ impl Shell {
         let host = self.claimed(machine, &plan.host).await?;
         let stored = store.credentials(&plan.host).await?;
         let read = stored.as_ref().map_or(CredentialsRead::Absent, |s| CredentialsRead::Present(&s.value));
-        let running = plan.still_running(power);
+        let signals = store.signals(&plan.host).await?;
+        let running = plan.still_running(power).map(|run| Running { run, signals: &signals });
         let now = self.ctx.clock.now();
         let ensured = ensure(&host, machine, read, running, &entropy()?, now, &self.ctx.timings)?;
         if let Ensured::Write(new) = &ensured {

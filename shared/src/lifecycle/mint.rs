@@ -4,7 +4,9 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::credentials::{Credentials, CredentialsRead, Refused};
 use super::host_view;
+use super::signal::{Signal, SignalKey};
 use super::timing::Timings;
+use super::verdict::{Verdict, verdict};
 use crate::contract::secret::{BootNonce, Token};
 use crate::contract::time::Time;
 use crate::resource::{Beskar7Machine, PhysicalHost};
@@ -58,6 +60,15 @@ pub enum EnsureError {
     NoUid,
 }
 
+/// A run that may be running on a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Running<'a> {
+    /// The run the host was powered for under the present claim.
+    pub run: &'a str,
+    /// What waits to be taken by the host.
+    pub signals: &'a [Signal],
+}
+
 /// Decides on the credentials of `host` for a boot by `machine`.
 ///
 /// `running` is the run this host was powered for under the present claim and that may still be running. Its
@@ -71,7 +82,7 @@ pub fn ensure(
     host: &PhysicalHost,
     machine: &Beskar7Machine,
     read: CredentialsRead<'_>,
-    running: Option<&str>,
+    running: Option<Running<'_>>,
     entropy: &Entropy,
     now: Time,
     timings: &Timings,
@@ -91,8 +102,14 @@ pub fn ensure(
             && c.consumer_uid == machine.metadata.uid
     });
     let Some(old) = ours else { return Ok(Ensured::Write(fresh(host, machine, entropy, now, timings))) };
-    let running = running == Some(old.run.as_str());
-    let reported = host_view::report_in(&host.status) && host.status.run.as_ref() == Some(&old.run);
+    let running = running.filter(|r| r.run == old.run);
+    let taken = host_view::report_in(&host.status) && host.status.run.as_ref() == Some(&old.run);
+    // Acknowledged and waiting to be taken is as good: its agent does not send it again.
+    let waits = |signal: &Signal| {
+        signal.key == SignalKey::InspectionResult && verdict(host, read, signal) == Verdict::Bound
+    };
+    let reported = taken || running.is_some_and(|r| r.signals.iter().any(waits));
+    let running = running.is_some();
     // Once it has reported, all that is left to the agent is to install and say so.
     let token_lasts = if running && reported {
         now < old.token_expires_at

@@ -42,7 +42,8 @@ impl<'de> Deserialize<'de> for AgentOptionTexts {
     }
 }
 
-/// A text, or a whole number such as the 100 of `vlan: 100`, which nobody would think of quoting.
+/// A text, or what YAML makes of values nobody would think of quoting: the number of `vlan: 100`, and the truth value
+/// that some readers see in `verify: off`.
 struct Text(String);
 
 impl<'de> Deserialize<'de> for Text {
@@ -52,10 +53,13 @@ impl<'de> Deserialize<'de> for Text {
             type Value = Text;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text, in quotes where YAML would take it for something else")
+                f.write_str("text or a whole number")
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
                 Ok(Text(text.to_owned()))
+            }
+            fn visit_bool<E: Error>(self, on: bool) -> Result<Text, E> {
+                Ok(Text(if on { "on" } else { "off" }.to_owned()))
             }
             fn visit_u64<E: Error>(self, number: u64) -> Result<Text, E> {
                 Ok(Text(number.to_string()))

@@ -108,6 +108,49 @@ fn s159_machines() {
 }
 
 #[test]
+fn agent_options_are_checked_where_they_stand() {
+    let host = |options: Value| with(host(), "/spec/agentOptions", options);
+    let machine = |options: Value| with(machine(), "/spec/agentOptions", options);
+    assert_eq!(check_host(host(json!({"vlan": 100, "mtu": "9000", "ip6": false}))), Ok(()));
+    assert_eq!(check_machine(machine(json!({"verify": "off", "on-failure": "reboot"}))), Ok(()));
+    for (options, key) in [
+        (json!({"mtu": 100}), "mtu"),
+        (json!({"mtu": -1}), "mtu"),
+        (json!({"vlan": ""}), "vlan"),
+        (json!({"verify": "off"}), "verify"),
+        (json!({"run": "r1"}), "run"),
+        (json!({"farrier.vlan": "1"}), "farrier.vlan"),
+        (json!({"a\nb": "1"}), "a\\nb"),
+    ] {
+        assert_eq!(check_host(host(options)), Err(format!("spec.agentOptions.{key}")));
+    }
+    for (options, key) in [
+        (json!({"verify": "maybe"}), "verify"),
+        (json!({"vlan": 100}), "vlan"),
+        (json!({"on-failure": "reboot now"}), "on-failure"),
+    ] {
+        assert_eq!(check_machine(machine(options)), Err(format!("spec.agentOptions.{key}")));
+    }
+    for odd in [json!(1.5), json!(null), json!(["1"])] {
+        let read = serde_json::from_value::<PhysicalHost>(host(json!({"vlan": odd})));
+        assert!(read.unwrap_err().to_string().contains("expected text"), "{odd}");
+    }
+}
+
+#[test]
+fn an_object_without_agent_options_is_written_as_before() {
+    let host: PhysicalHost = serde_json::from_value(host()).unwrap();
+    assert!(serde_json::to_value(&host).unwrap()["spec"].get("agentOptions").is_none());
+    let with: PhysicalHost = serde_json::from_value(with(
+        serde_json::to_value(&host).unwrap(),
+        "/spec/agentOptions",
+        json!({"vlan": 7}),
+    ))
+    .unwrap();
+    assert_eq!(serde_json::to_value(&with).unwrap()["spec"]["agentOptions"], json!({"vlan": "7"}));
+}
+
+#[test]
 fn secrets_name_their_bad_key_and_show_no_value() {
     let secret = |key: &str| -> Secret {
         serde_json::from_value(json!({

@@ -359,7 +359,8 @@ impl World {
         }
         let stored = self.credentials.get(&host).cloned();
         let entropy = self.entropy();
-        let running = plan.still_running(power);
+        let signals = self.signals.get(&host).cloned().unwrap_or_default();
+        let running = plan.still_running(power).map(|run| mint::Running { run, signals: &signals });
         let ensured =
             mint::ensure(&fresh, machine, read(stored.as_ref()), running, &entropy, self.now, &self.timings)
                 .map_err(|_| Stopped)?;

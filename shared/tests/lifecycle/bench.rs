@@ -200,6 +200,7 @@ impl Bench {
     /// What `ensure` says now, for a host on which `running` may run.
     pub(crate) fn ensure(&mut self, running: Option<&str>) -> Result<Ensured, mint::EnsureError> {
         let entropy = self.entropy();
+        let running = running.map(|run| mint::Running { run, signals: &self.signals });
         mint::ensure(&self.host, &self.machine, self.read(), running, &entropy, self.now, &self.timings)
     }
 

@@ -52,6 +52,24 @@ fn s083_a_token_about_to_end_is_not_kept_for_another_boot() {
 }
 
 #[test]
+fn s083_a_report_that_waits_to_be_taken_keeps_a_running_agents_token() {
+    let mut bench = Bench::at(InUse);
+    let before = bench.credentials.clone().unwrap();
+    bench.wait(45 * 60);
+    let asked = |bench: &mut Bench, run: Option<&str>| matches!(bench.ensure(run), Ok(Ensured::Keep(_)));
+    assert!(!asked(&mut bench, Some(&before.run)), "nothing was reported");
+    bench.report("{}");
+    assert!(asked(&mut bench, Some(&before.run)));
+    assert!(!asked(&mut bench, None), "another boot needs a token that lasts");
+    // One of another run, or rewritten since, is no report.
+    bench.signals[0].report = Some("{\"a\":1}".to_owned());
+    assert!(!asked(&mut bench, Some(&before.run)));
+    bench.report("{}");
+    bench.wait(15 * 60);
+    assert!(!asked(&mut bench, Some(&before.run)), "an ended token is good for nothing");
+}
+
+#[test]
 fn s086_a_longer_inspection_stretches_the_token() {
     let mut bench = Bench::new();
     assert_eq!(bench.timings.token_lifetime(), Duration::from_secs(60 * 60));
