@@ -4,6 +4,7 @@ mod afterwards;
 mod contact;
 mod deadline;
 mod options;
+mod other_disks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,7 +85,8 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let options = options?;
 
     contact.event(EventName::Preparing, &format!("network is up on {}", network.config.interface));
-    let facts = look_around(&root).await?;
+    let mut facts = look_around(&root).await?;
+    other_disks::note_members(&mut facts, &root).await;
     contact.event(EventName::Registering, "sending the report");
     contact.report(&facts.report).await.map_err(Failure::at("report"))?;
     let wish = |required| Wish { pin: params.disk.as_ref(), hints: hints.as_ref(), required };
@@ -115,6 +117,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     tracing::info!(written = outcome.written, read_back = outcome.read_back, "the system is installed");
     let policy = options.efi_boot.unwrap_or_default();
     afterwards::make_boot_entry(&contact, &target, policy, &root, WORK).await;
+    other_disks::compare(&contact, &target, &disks, &root).await;
 
     contact.provisioned().await.map_err(Failure::at("provisioned"))
 }

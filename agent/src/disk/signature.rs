@@ -51,7 +51,11 @@ const ZFS_MAGIC: u64 = 0x00ba_b10c;
 /// # Errors
 /// When an end cannot be read.
 pub fn signatures(device: &dyn BlockDevice) -> Result<Vec<&'static str>, DiskError> {
-    let ends = Ends::read(device)?;
+    Ok(found(&Ends::read(device)?))
+}
+
+/// Names of what is found at these ends, each once.
+pub(super) fn found(ends: &Ends) -> Vec<&'static str> {
     let mut found: Vec<&'static str> = Vec::new();
     for (name, at, mark) in MARKS {
         let hit = match *at {
@@ -78,18 +82,18 @@ pub fn signatures(device: &dyn BlockDevice) -> Result<Vec<&'static str>, DiskErr
     if zfs {
         found.push("ZFS");
     }
-    Ok(found)
+    found
 }
 
 /// Both ends of a disk.
-struct Ends {
+pub(super) struct Ends {
     size: u64,
     first: AlignedBuffer,
     last: AlignedBuffer,
 }
 
 impl Ends {
-    fn read(device: &dyn BlockDevice) -> Result<Self, DiskError> {
+    pub(super) fn read(device: &dyn BlockDevice) -> Result<Self, DiskError> {
         let [first, last] = end_ranges(device.size(), END).map(|(offset, len)| {
             let mut buffer = AlignedBuffer::zeroed(len);
             read_exact(device, &mut buffer, offset).map(|()| buffer)
@@ -103,7 +107,7 @@ impl Ends {
     }
 
     /// Bytes at a position, when it lies in one of the ends.
-    fn at(&self, offset: u64, len: usize) -> Option<&[u8]> {
+    pub(super) fn at(&self, offset: u64, len: usize) -> Option<&[u8]> {
         self.in_first(offset, len).or_else(|| {
             let start = self.size - self.last.len() as u64;
             let offset = usize::try_from(offset.checked_sub(start)?).ok()?;
@@ -111,7 +115,8 @@ impl Ends {
         })
     }
 
-    fn aligned_end(&self, block: u64, back: u64) -> Option<u64> {
+    /// Where the block of this size starts that lies so many such blocks before the end.
+    pub(super) fn aligned_end(&self, block: u64, back: u64) -> Option<u64> {
         (self.size / block).checked_sub(back).map(|n| n * block)
     }
 }

@@ -1,52 +1,11 @@
 //! What is found at the ends of a disk, and that wiping leaves none of it.
 
-use std::io;
 use std::sync::Mutex;
 
+use super::memory::Memory;
 use super::tables::{table, with_second};
+use crate::disk::signatures;
 use crate::disk::wipe::{clear, wipe};
-use crate::disk::{BlockDevice, signatures};
-
-/// A disk in memory.
-struct Memory(Mutex<Vec<u8>>);
-
-impl BlockDevice for Memory {
-    fn name(&self) -> &str {
-        "/dev/mem"
-    }
-
-    fn size(&self) -> u64 {
-        self.0.lock().unwrap().len() as u64
-    }
-
-    fn logical_sector(&self) -> u32 {
-        512
-    }
-
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
-        let at = usize::try_from(offset).unwrap();
-        self.0.lock().unwrap()[at..at + data.len()].copy_from_slice(data);
-        Ok(data.len())
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let at = usize::try_from(offset).unwrap();
-        buffer.copy_from_slice(&self.0.lock().unwrap()[at..at + buffer.len()]);
-        Ok(buffer.len())
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn forget_cache(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn reread_partitions(&self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 #[test]
 fn every_mark_is_found_where_its_maker_puts_it_and_gone_after_a_wipe() {

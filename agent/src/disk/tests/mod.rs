@@ -5,6 +5,8 @@ mod discovering;
 mod ends;
 mod hints;
 mod holding;
+mod inventories;
+mod memory;
 mod paths;
 mod sysfs;
 mod tables;

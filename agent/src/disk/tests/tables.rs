@@ -76,12 +76,17 @@ pub(super) fn with_second(mut head: Vec<u8>, number: usize, first: u64, last: u6
     head[at..at + 32].fill(9);
     head[at + 32..at + 40].copy_from_slice(&first.to_le_bytes());
     head[at + 40..at + 48].copy_from_slice(&last.to_le_bytes());
-    let entries = crc(&head[1024..]);
+    seal(&mut head);
+    head
+}
+
+/// Makes the checksums of a table right again.
+pub(super) fn seal(head: &mut [u8]) {
+    let entries = crc(&head[1024..34 * 512]);
     head[600..604].copy_from_slice(&entries.to_le_bytes());
     head[528..532].fill(0);
     let sum = crc(&head[512..604]);
     head[528..532].copy_from_slice(&sum.to_le_bytes());
-    head
 }
 
 #[test]
