@@ -22,12 +22,11 @@ use crate::facts::{self, Facts};
 use crate::init::drivers::{self, Named};
 use crate::init::{self, Ending, Init};
 use crate::net::{self, Network, Wanted};
-use crate::seed::{CosOem, Seed};
+use crate::seed::{self, Payload};
 
 use deadline::{blocking, to_the_end, within};
 
 pub use contact::Contact;
-pub use options::OptionsError;
 
 /// A tmpfs for mount points and private device nodes.
 const WORK: &str = "/run";
@@ -95,6 +94,9 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let waiting = || contact.event(EventName::Waiting, "waiting for user-data");
     let user_data = meanwhile(contact.bootstrap(), WAITING_PERIOD, waiting).await;
     let user_data = user_data.map_err(Failure::at("bootstrap"))?;
+    let payload = Payload { user_data, provider_id: params.provider_id.clone() };
+    let seed =
+        seed::seed(options.seed.unwrap_or_default(), payload, WORK.into()).map_err(Failure::at("seed"))?;
 
     contact.event(EventName::Installing, "looking at the image");
     let images = ImageClient::new(resolver).map_err(|e| Failure::new("image", &e.reason()))?;
@@ -106,7 +108,6 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
 
     let order = options::order(&options, &params);
     let roots = facts::roots(&root);
-    let seed: Arc<dyn Seed> = Arc::new(CosOem::new(user_data, params.provider_id.clone(), WORK.into()));
     let disk_name = disk.path.display().to_string();
     let target: Arc<dyn Target> = Arc::new(KernelTarget::new(disk, roots));
     let progress = Arc::new(Progress::new());

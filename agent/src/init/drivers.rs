@@ -95,6 +95,12 @@ pub fn bring_up(root: &Path, kernel_release: &str, named: &Named) {
     settle(root, &mut coldplug, named);
 }
 
+/// Loads one module of this system by name, with all it needs. An image without it is told by whoever needed it.
+pub fn load_one(name: &str) {
+    let index = Index::read(&Path::new("/lib/modules").join(super::kernel_release()));
+    Coldplug::new(index, Kernel).load(name);
+}
+
 fn settle<I: Insert>(root: &Path, coldplug: &mut Coldplug<I>, named: &Named) {
     let start = Instant::now();
     let mut changed = start;

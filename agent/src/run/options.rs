@@ -3,40 +3,17 @@
 use std::collections::HashMap;
 
 use farrier_shared::contract::cmdline::BootParams;
-use farrier_shared::contract::options::AgentOptions;
+use farrier_shared::contract::options::{AgentOptions, OptionError};
 
 use crate::deploy::Order;
-
-/// A parameter this agent cannot honour. To go on without would do something else than was asked for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OptionsError {
-    /// A value that is none of its key's.
-    #[error(transparent)]
-    Value(#[from] farrier_shared::contract::options::OptionError),
-    /// A key that the contract reserves and this agent does not act on.
-    #[error("farrier.{key} is not supported as given; this agent takes {accepted}")]
-    Unsupported {
-        /// The key without its prefix.
-        key: &'static str,
-        /// What would have been accepted.
-        accepted: &'static str,
-    },
-}
 
 /// Reads the parameters; keys without the prefix.
 ///
 /// # Errors
 /// The first parameter that cannot be honoured.
-pub(super) fn read(extra: &HashMap<String, String>) -> Result<AgentOptions, OptionsError> {
-    let reserved = [("seed", Some("cos-oem"), "cos-oem")];
-    for (key, only, accepted) in reserved {
-        let given = extra.get(key).map(String::as_str).filter(|value| !value.is_empty());
-        if given.is_some() && given != only {
-            return Err(OptionsError::Unsupported { key, accepted });
-        }
-    }
+pub(super) fn read(extra: &HashMap<String, String>) -> Result<AgentOptions, OptionError> {
     let parameters = extra.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    Ok(AgentOptions::parse(parameters)?)
+    AgentOptions::parse(parameters)
 }
 
 /// What is to be installed.
@@ -56,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    fn given(pairs: &[(&str, &str)]) -> Result<AgentOptions, OptionsError> {
+    fn given(pairs: &[(&str, &str)]) -> Result<AgentOptions, OptionError> {
         read(&pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
     }
 
@@ -79,7 +56,7 @@ mod tests {
         for (key, value) in [
             ("verify", "maybe"),
             ("content-digest", "md5:0"),
-            ("seed", "ignition"),
+            ("seed", "talos"),
             ("grow", "root"),
             ("disk-hints", "serial>1"),
             ("on-failure", "dance"),

@@ -3,9 +3,10 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// One file of a seed.
+#[derive(Debug)]
 pub(super) struct SeedFile<'a> {
     /// Below the root of the file system.
     pub(super) path: &'a str,
@@ -19,15 +20,19 @@ pub(super) struct PlantError {
     pub(super) source: io::Error,
 }
 
-/// Writes every file, mode 0600, in directories of mode 0755, through a temporary file and a rename. On failure
-/// removes what it wrote.
+/// Writes every file, mode 0600 where the file system knows modes, in directories of mode 0755, through a temporary
+/// file and a rename. On failure removes what it wrote.
 pub(super) fn plant(root: &Path, files: &[SeedFile<'_>]) -> Result<(), PlantError> {
     let mut written: Vec<PathBuf> = Vec::new();
     let planted = files.iter().try_for_each(|file| {
         let path = root.join(file.path);
-        written.push(path.clone());
-        written.push(temporary(&path));
-        write(root, &path, file.content).map_err(|source| PlantError { path: file.path.to_owned(), source })
+        let write = directory(root, file.path).and_then(|parent| {
+            // Only now is it known that these names are within the file system.
+            written.push(path.clone());
+            written.push(temporary(&path));
+            write(&parent, &path, file.content)
+        });
+        write.map_err(|source| PlantError { path: file.path.to_owned(), source })
     });
     if planted.is_err() {
         for path in written {
@@ -38,19 +43,32 @@ pub(super) fn plant(root: &Path, files: &[SeedFile<'_>]) -> Result<(), PlantErro
     planted
 }
 
-fn write(root: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
-    let parent = path.parent().unwrap_or(root);
-    if parent != root {
-        match DirBuilder::new().mode(0o755).create(parent) {
+/// Makes the directories of a file, each durable in its parent; the innermost.
+fn directory(root: &Path, file: &str) -> io::Result<PathBuf> {
+    let mut dir = root.to_owned();
+    for component in Path::new(file).parent().into_iter().flat_map(Path::components) {
+        let Component::Normal(name) = component else {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        };
+        let next = dir.join(name);
+        match DirBuilder::new().mode(0o755).create(&next) {
             // A symbolic link could lead out of the file system.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if !fs::symlink_metadata(parent)?.is_dir() {
+                if !fs::symlink_metadata(&next)?.is_dir() {
                     return Err(io::Error::from(io::ErrorKind::NotADirectory));
                 }
             }
-            made => made?,
+            made => {
+                made?;
+                File::open(&dir)?.sync_all()?;
+            }
         }
+        dir = next;
     }
+    Ok(dir)
+}
+
+fn write(parent: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = temporary(path);
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -60,8 +78,7 @@ fn write(root: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&temporary, path)?;
-    File::open(parent)?.sync_all()?;
-    File::open(root)?.sync_all()
+    File::open(parent)?.sync_all()
 }
 
 /// Beside the file, so that the rename stays within one directory.

@@ -19,6 +19,10 @@ fn samples(option: AgentOption) -> (Vec<&'static str>, Vec<&'static str>) {
         }
         AgentOption::Grow => (vec!["off", "last"], vec!["root", "first"]),
         AgentOption::EfiBoot => (vec!["network-first", "disk-first", "off"], vec!["on", "disk"]),
+        AgentOption::Seed => (
+            vec!["cos-oem", "nocloud", "configdrive", "ignition"],
+            vec!["COS-OEM", "cloud-init", "config-drive", "talos"],
+        ),
         AgentOption::Vlan => (vec!["1", "4094"], vec!["0", "4095", "1.5", "65537"]),
         AgentOption::Bond => (
             vec!["802.3ad", "active-backup:52:54:00:00:00:01,52:54:00:00:00:02"],

@@ -1,8 +1,8 @@
 //! The table itself, and what follows from it.
 
 use super::{
-    Bond, DiskHints, EfiBoot, Grow, Ip6, Mtu, NtpServers, OnFailure, OptionError, PREFIX, Scope, Verify,
-    VlanId, is_word,
+    Bond, DiskHints, EfiBoot, Grow, Ip6, Mtu, NtpServers, OnFailure, OptionError, PREFIX, Scope, SeedKind,
+    Verify, VlanId, is_word,
 };
 use crate::contract::digest::Digest;
 
@@ -86,6 +86,8 @@ table! {
     Grow, grow: Grow, "grow", Machine, "off or last";
     /// Where the installed system goes in the firmware's boot order.
     EfiBoot, efi_boot: EfiBoot, "efi-boot", Machine, "network-first, disk-first or off";
+    /// Who in the installed system reads the user-data.
+    Seed, seed: SeedKind, "seed", Machine, "cos-oem, nocloud, configdrive or ignition";
     /// VLAN the inspection image talks in.
     Vlan, vlan: VlanId, "vlan", Host, "a number from 1 to 4094";
     /// Several links as one.
