@@ -18,6 +18,9 @@ use crate::bmc::{Bmc, BmcError, BootMode, Call, ResetKind};
 /// Interfaces read for their addresses; more of them are a misread or a switch.
 const MAX_INTERFACES: usize = 32;
 
+/// Most tries of one change whose entity tag does not match.
+const PATCH_TRIES: u32 = 3;
+
 const ROOT: Purpose = Purpose::connect("show its Redfish root");
 const SYSTEMS: Purpose = Purpose::connect("list its computer systems");
 const SYSTEM: Purpose = Purpose::query("show its computer system");
@@ -55,13 +58,16 @@ impl RedfishBmc {
 
     /// The system as it is now, with the entity tag to send when changing it.
     async fn read_system(&self) -> Result<(System, Quirks), BmcError> {
-        let got = self.transport.get::<System>(&self.system, SYSTEM).await?;
+        self.read_settings(&self.system).await
+    }
+
+    /// The system, or what shows its settings alone.
+    async fn read_settings(&self, link: &str) -> Result<(System, Quirks), BmcError> {
+        let got = self.transport.get::<System>(link, SYSTEM).await?;
         let mut system = got.value;
         let quirks = quirks::of(system.manufacturer.as_deref().unwrap_or_default());
-        system.etag = got
-            .etag
-            .or(system.etag)
-            .map(|etag| if quirks.strong_etag { etag.trim_start_matches("W/").to_owned() } else { etag });
+        system.etag =
+            got.etag.or(system.etag).map(|etag| if quirks.strong_etag { strong(&etag) } else { etag });
         Ok((system, quirks))
     }
 
@@ -85,21 +91,57 @@ impl RedfishBmc {
         Ok(None)
     }
 
-    /// Changes the system's boot settings. Somebody else's change in between costs one more try.
+    /// Changes the system's boot settings, at the system or, where it does not take them, at its settings resource.
     async fn patch_boot(&self, boot: impl Fn(&System, &Quirks) -> Value) -> Result<(), BmcError> {
+        let (system, quirks) = self.read_system().await?;
+        let body = json!({ "Boot": boot(&system, &quirks) });
+        let settings = system.settings.as_ref().and_then(|s| s.settings_object.clone());
+        let sent = self.patch(&self.system, &body, system.etag).await;
+        match (sent, settings) {
+            (Err(error), Some(Link { id }))
+                if matches!(error.status(), Some(400 | 404 | 405)) && !id.is_empty() =>
+            {
+                tracing::debug!(bmc = self.transport.authority(), %error, "trying its settings resource");
+                let (settings, _) = self.read_settings(&id).await?;
+                self.patch(&id, &body, settings.etag).await
+            }
+            (sent, _) => sent,
+        }
+    }
+
+    /// Sends a change with the entity tag; a tag that does not match costs further tries: with the tag as it is by
+    /// then, since somebody else may have changed something in between, and in its strong form, since some compare
+    /// it as that. Where a tag is demanded and none was given, any will do.
+    async fn patch(&self, link: &str, body: &Value, etag: Option<String>) -> Result<(), BmcError> {
+        let mut etag = etag;
         let mut tries = 0;
         loop {
-            let (system, quirks) = self.read_system().await?;
-            let body = json!({ "Boot": boot(&system, &quirks) });
-            let sent = self
-                .transport
-                .send(Method::PATCH, &self.system, &body, system.etag.as_deref(), BOOT_SOURCE)
-                .await;
+            let sent = self.transport.send(Method::PATCH, link, body, etag.as_deref(), BOOT_SOURCE).await;
             tries += 1;
             match sent {
-                Err(error) if error.status() == Some(412) && tries < 2 => {}
+                Err(error) if error.status() == Some(428) && etag.is_none() => etag = Some("*".to_owned()),
+                Err(error) if error.status() == Some(412) && tries < PATCH_TRIES => {
+                    let fresh = self.read_settings(link).await?.0.etag;
+                    etag = if tries % 2 == 0 { fresh.as_deref().map(strong) } else { fresh };
+                }
                 other => return other,
             }
+        }
+    }
+
+    /// A boot source that was taken and does not show will not be used either; a person should know.
+    async fn look_whether_it_stuck(&self) {
+        let Ok((System { boot: Some(boot), settings: None, .. }, _)) = self.read_system().await else {
+            return;
+        };
+        let (target, enabled) = (boot.boot_source_override_target, boot.boot_source_override_enabled);
+        if target.as_deref().is_some_and(|t| t != "Pxe") || enabled.as_deref() == Some("Disabled") {
+            tracing::warn!(
+                bmc = self.transport.authority(),
+                ?target,
+                ?enabled,
+                "the BMC took network boot and does not show it; the server may boot its disk"
+            );
         }
     }
 
@@ -208,6 +250,25 @@ impl RedfishBmc {
     }
 }
 
+/// An entity tag in its strong form.
+fn strong(etag: &str) -> String {
+    etag.trim_start_matches("W/").to_owned()
+}
+
+/// The boot mode to send along, if any: not where it is that already, since some refuse to have it written.
+fn mode_to_say(wanted: BootMode, system: &System, quirks: &Quirks) -> Option<String> {
+    let boot = system.boot.as_ref();
+    let present = boot.and_then(|b| b.boot_source_override_mode.as_deref());
+    let off = boot.and_then(|b| b.boot_source_override_enabled.as_deref()) == Some("Disabled");
+    let wanted = match wanted {
+        BootMode::AsConfigured if quirks.repeat_boot_mode && off => present.map(|_| "UEFI"),
+        BootMode::AsConfigured => present.filter(|_| quirks.repeat_boot_mode),
+        BootMode::Uefi => Some("UEFI"),
+        BootMode::Legacy => Some("Legacy"),
+    };
+    wanted.filter(|wanted| quirks.repeat_boot_mode || present != Some(*wanted)).map(str::to_owned)
+}
+
 fn plain(power: Option<Power>) -> Option<PowerState> {
     match power? {
         Power::On | Power::PoweringOn => Some(PowerState::On),
@@ -246,18 +307,14 @@ impl Bmc for RedfishBmc {
             self.patch_boot(|system, quirks| {
                 let mut boot =
                     json!({ "BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once" });
-                let present = system.boot.as_ref().and_then(|b| b.boot_source_override_mode.clone());
-                let mode = match mode {
-                    BootMode::AsConfigured => present.filter(|_| quirks.repeat_boot_mode),
-                    BootMode::Uefi => Some("UEFI".to_owned()),
-                    BootMode::Legacy => Some("Legacy".to_owned()),
-                };
-                if let Some(mode) = mode {
+                if let Some(mode) = mode_to_say(mode, system, quirks) {
                     boot["BootSourceOverrideMode"] = Value::String(mode);
                 }
                 boot
             })
-            .await
+            .await?;
+            self.look_whether_it_stuck().await;
+            Ok(())
         })
     }
 

@@ -12,6 +12,8 @@ mod gate;
 mod model;
 mod quirks;
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod secure_tests;
 #[cfg(test)]
 mod simulator;

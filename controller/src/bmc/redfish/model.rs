@@ -50,10 +50,20 @@ pub(super) struct System {
     pub(super) boot: Option<Boot>,
     #[serde(deserialize_with = "lenient")]
     pub(super) actions: Option<Actions>,
+    #[serde(rename = "@Redfish.Settings", deserialize_with = "lenient")]
+    pub(super) settings: Option<Settings>,
     #[serde(deserialize_with = "lenient")]
     pub(super) ethernet_interfaces: Option<Link>,
     #[serde(deserialize_with = "lenient")]
     pub(super) network_interfaces: Option<Link>,
+}
+
+/// Where changes go that a resource does not take itself.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Settings {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) settings_object: Option<Link>,
 }
 
 /// Power as told; two of the states pass by themselves.
@@ -83,6 +93,10 @@ pub(super) struct Status {
 pub(super) struct Boot {
     #[serde(deserialize_with = "lenient")]
     pub(super) boot_source_override_mode: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) boot_source_override_enabled: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) boot_source_override_target: Option<String>,
     #[serde(rename = "BootSourceOverrideTarget@Redfish.AllowableValues", deserialize_with = "lenient")]
     pub(super) allowed_targets: Option<Vec<String>>,
 }

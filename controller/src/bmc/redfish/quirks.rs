@@ -13,7 +13,8 @@ pub(super) struct Quirks {
     pub(super) shutdown_settles: Duration,
     /// Reset types that do a restart, best first.
     pub(super) restart: &'static [&'static str],
-    /// Say the boot mode again along with a boot target: left out, it falls back to BIOS.
+    /// Say the boot mode again along with a boot target: left out, it falls back to BIOS. What such a BMC shows
+    /// while no override is set is that fallback, not what its firmware boots, which is UEFI.
     pub(super) repeat_boot_mode: bool,
     /// Send weak entity tags as strong ones: compared as they are, they never match.
     pub(super) strong_etag: bool,

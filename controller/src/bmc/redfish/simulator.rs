@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::bmc::{HostAccess, Trust};
-use crate::listen::{Limits, serve_tcp};
+use crate::listen::{Limits, Shares, serve_tcp};
 
 /// A fault of every answer while it is set.
 #[derive(Clone, Debug)]
@@ -78,7 +78,14 @@ impl Simulator {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let app = axum::Router::new().fallback(answer).with_state(Arc::clone(&machine));
-        tokio::spawn(serve_tcp(listener, tls, app, Limits::ADMIN, CancellationToken::new()));
+        tokio::spawn(serve_tcp(
+            listener,
+            tls,
+            app,
+            Limits::ADMIN,
+            Shares::unlimited(),
+            CancellationToken::new(),
+        ));
         Self { at, machine }
     }
 

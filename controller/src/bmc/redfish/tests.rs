@@ -64,7 +64,7 @@ async fn boot_settings_are_sent_with_the_entity_tag_and_again_when_it_was_old() 
             json!({ "Boot": { "BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled" } }),
         ]
     );
-    simulator.with(|m| m.interference = 2);
+    simulator.with(|m| m.interference = 3);
     let error = bmc.clear_boot_override().await.unwrap_err();
     assert_eq!(error.status(), Some(412));
 }
