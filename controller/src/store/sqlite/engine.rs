@@ -4,6 +4,7 @@
 //! into one transaction, so a thousand hosts that change at once share a flush. Each write stands on its own
 //! savepoint: one that fails is undone alone. Nobody is answered before the commit.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -78,7 +79,13 @@ impl Engine {
         let announce = changes.clone();
         let writer = std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || write_in_groups(&db, &queue, &announce))
+            .spawn(move || {
+                // After a panic nothing it holds is used again.
+                let work = AssertUnwindSafe(|| write_in_groups(&db, &queue, &announce));
+                if catch_unwind(work).is_err() {
+                    end_process();
+                }
+            })
             .map_err(|e| StoreError::backend("start its writer thread", e))?;
         let readers = Mutex::new(Vec::new());
         let turns = Semaphore::new(READERS);
@@ -135,6 +142,13 @@ where
         }
     });
     task.await.map_err(|e| StoreError::backend("read", e))?
+}
+
+/// Without its writer a controller would go on serving reads, and lose every host silently. What was acknowledged is
+/// on disk; the next start goes on from there.
+fn end_process() {
+    tracing::error!("the store's writer failed, which is a bug; the controller ends, start it again");
+    std::process::exit(1);
 }
 
 impl File {

@@ -2,6 +2,8 @@
 
 mod data_dir;
 mod engine;
+#[cfg(test)]
+mod engine_tests;
 mod records;
 mod schema;
 mod terms;
