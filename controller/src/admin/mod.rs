@@ -4,6 +4,7 @@
 //! the token in a file. Input is strict: an unknown field, a malformed digest or URL is an error that names the
 //! field, and nothing is stored.
 
+mod adopt;
 mod error;
 mod kind;
 mod listeners;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use farrier_shared::contract::paths::HEALTH_ROUTE;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,7 @@ pub fn router(admin: Admin) -> Router {
         .route("/apis/v1/namespaces/{ns}/{kind}/{name}", one)
         .route("/apis/v1/namespaces/{ns}/{kind}/{name}/history", get(objects::history))
         .route("/apis/v1/namespaces/{ns}/{kind}/{name}/progress", get(objects::progress))
+        .route("/apis/v1/namespaces/{ns}/{kind}/{name}/adopt", post(adopt::adopt))
         .route("/apis/v1/{kind}", get(objects::list_everywhere))
         .route("/apis/v1/watch", get(watch::serve).layer(Extension(watch::slots())))
         .route("/apis/v1/info", get(info))

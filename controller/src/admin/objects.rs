@@ -144,7 +144,7 @@ macro_rules! with_kind {
     };
 }
 
-fn kind_of(text: &str) -> Result<Kind, ApiError> {
+pub(super) fn kind_of(text: &str) -> Result<Kind, ApiError> {
     text.parse().map_err(|e: super::kind::KindError| ApiError::not_found(e.to_string()))
 }
 
@@ -152,7 +152,7 @@ fn name_of(field: &str, text: &str) -> Result<Name, ApiError> {
     text.parse::<Name>().map_err(|e| ApiError::invalid(field, e.to_string(), "correct the name in the path"))
 }
 
-fn key_of(namespace: &str, name: &str) -> Result<HostKey, ApiError> {
+pub(super) fn key_of(namespace: &str, name: &str) -> Result<HostKey, ApiError> {
     Ok(HostKey::new(name_of("metadata.namespace", namespace)?, name_of("metadata.name", name)?))
 }
 
@@ -287,12 +287,16 @@ async fn apply_one<R: Written>(
 
 async fn create_new<R: Written>(admin: &Admin, mut given: R) -> Result<R, ApiError> {
     given.as_new()?;
-    let metadata = given.metadata_mut();
+    unowned(given.metadata_mut());
+    Ok(admin.store.create(given).await?)
+}
+
+/// Drops what the store and the controller alone say of an object.
+pub(super) fn unowned(metadata: &mut ObjectMeta) {
     metadata.uid.clear();
     metadata.resource_version.clear();
     metadata.finalizers.clear();
     metadata.deletion_timestamp = None;
-    Ok(admin.store.create(given).await?)
 }
 
 pub(super) async fn delete(
@@ -336,7 +340,7 @@ pub(super) async fn progress(
 }
 
 /// Reads an object; the error names the field. A Secret's values are never repeated.
-fn parse<R: Resource>(body: &[u8]) -> Result<R, ApiError> {
+pub(super) fn parse<R: Resource>(body: &[u8]) -> Result<R, ApiError> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let object = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = Some(error.path().to_string()).filter(|p| p != ".").unwrap_or_default();
@@ -361,7 +365,7 @@ fn parse<R: Resource>(body: &[u8]) -> Result<R, ApiError> {
 }
 
 /// Checks that labels and the names of annotations can be shown on a terminal. Values of annotations are free.
-fn printable(metadata: &ObjectMeta) -> Result<(), ApiError> {
+pub(super) fn printable(metadata: &ObjectMeta) -> Result<(), ApiError> {
     let shown = |text: &String| !text.chars().any(char::is_control);
     let named = |key: &String| !key.is_empty() && shown(key);
     let ObjectMeta { labels, annotations, .. } = metadata;
@@ -376,7 +380,11 @@ fn printable(metadata: &ObjectMeta) -> Result<(), ApiError> {
     Err(ApiError::invalid(refused, "holds an empty name or a control character", hint))
 }
 
-fn same_place<R: Resource>(given: &R, namespace: &Name, name: Option<&Name>) -> Result<(), ApiError> {
+pub(super) fn same_place<R: Resource>(
+    given: &R,
+    namespace: &Name,
+    name: Option<&Name>,
+) -> Result<(), ApiError> {
     let metadata = given.metadata();
     let differs = |field: &str, found: &Name, expected: &Name| {
         let problem = format!("{found} in the object, {expected} in the path");

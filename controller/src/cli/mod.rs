@@ -1,5 +1,6 @@
 //! The command line.
 
+mod adopt;
 mod agent_option;
 mod apply;
 mod client;
@@ -85,6 +86,8 @@ enum Command {
     Release(delete::ReleaseArgs),
     /// Install an operating system on a host
     Provision(provision::ProvisionArgs),
+    /// Take over a host whose operating system is installed already
+    Adopt(adopt::AdoptArgs),
     /// Follow hosts live
     Watch(watch::WatchArgs),
 }
@@ -140,6 +143,7 @@ async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Delete(args) => delete::delete(&client, &namespace, &args, output).await,
         Command::Release(args) => delete::release(&client, &namespace, &args, output).await,
         Command::Provision(args) => provision::provision(&client, &namespace, &args, output).await,
+        Command::Adopt(args) => adopt::adopt(&client, &namespace, &args, output).await,
         Command::Watch(args) => watch::watch(&client, &namespace, &args, output).await,
     }
 }

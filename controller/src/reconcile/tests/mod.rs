@@ -1,5 +1,6 @@
 //! The reconcilers over a real store, fake BMCs and a paused clock.
 
+mod adoption;
 mod fleet;
 mod runs;
 mod scale;
