@@ -39,7 +39,8 @@ impl std::str::FromStr for TrustedProxies {
 }
 
 impl TrustedProxies {
-    fn contains(&self, ip: IpAddr) -> bool {
+    /// Whether the address is one of theirs.
+    pub fn contains(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.0.iter().any(|(network, bits)| match (network, ip) {
             (IpAddr::V4(n), IpAddr::V4(i)) => {

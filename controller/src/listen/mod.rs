@@ -3,6 +3,8 @@
 //! Strangers reach these sockets. A peer that opens connections and stays silent costs one slot until a
 //! timeout, never a task for ever.
 
+mod shares;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +24,8 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::{Service as _, ServiceExt as _};
+
+pub use shares::Shares;
 
 /// Limits of one listener.
 #[derive(Clone, Copy, Debug)]
@@ -62,12 +66,13 @@ impl Limits {
 }
 
 /// Serves `router` on a TCP socket until `stop`; over TLS when `tls` is given. Handlers find the peer in
-/// [`ConnectInfo`].
+/// [`ConnectInfo`]. A connection beyond its address' share is closed at once.
 pub async fn serve_tcp(
     listener: TcpListener,
     tls: Option<Arc<ServerConfig>>,
     router: Router,
     limits: Limits,
+    shares: Shares,
     stop: CancellationToken,
 ) {
     let slots = Arc::new(Semaphore::new(limits.connections));
@@ -81,11 +86,15 @@ pub async fn serve_tcp(
                 Err(error) => { pause_after(&error).await; continue; }
             },
         };
+        let Some(share) = shares.take(peer.ip()) else {
+            tracing::debug!(%peer, "connection closed: its address has too many open");
+            continue;
+        };
         // Answers are small and complete; waiting to fill a segment only delays them.
         let _ = socket.set_nodelay(true);
         let (router, watcher, tls) = (router.clone(), open.watcher(), tls.clone());
         tokio::spawn(async move {
-            let _slot = slot;
+            let _places = (slot, share);
             match tls {
                 None => exchange(socket, router, peer, limits, watcher).await,
                 Some(config) => {

@@ -25,8 +25,44 @@ async fn serve_on(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let task = tokio::spawn(serve_tcp(listener, tls, router, limits, stop.clone()));
+    let task = tokio::spawn(serve_tcp(listener, tls, router, limits, Shares::unlimited(), stop.clone()));
     (address, stop, task)
+}
+
+#[tokio::test]
+async fn an_address_beyond_its_share_is_closed_at_once_and_served_again_when_it_has_room() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/", get(|| async { "served" }));
+    let shares = Shares::new(2, |_| false);
+    let limits = Limits::CALLBACKS;
+    tokio::spawn(serve_tcp(listener, None, router, limits, shares, CancellationToken::new()));
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        socket.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut answer = [0; 12];
+        socket.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+        held.push(socket);
+    }
+    let mut refused = TcpStream::connect(address).await.unwrap();
+    let mut said = Vec::new();
+    // Closed or reset, without a word.
+    let _ = tokio::time::timeout(Duration::from_secs(10), refused.read_to_end(&mut said)).await.unwrap();
+    assert!(said.is_empty());
+    held.clear();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let _ = socket.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        let mut answer = String::new();
+        let _ = socket.read_to_string(&mut answer).await;
+        if answer.ends_with("served") {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "places are not given back");
+    }
 }
 
 async fn exchange_once(address: SocketAddr) -> String {

@@ -21,7 +21,7 @@ use crate::boot::{self, Boot, RateLimit};
 use crate::callback::{self, Callbacks};
 use crate::clock::SystemClock;
 use crate::images;
-use crate::listen::{Limits, serve_tcp, serve_unix};
+use crate::listen::{Limits, Shares, serve_tcp, serve_unix};
 use crate::progress::Progress;
 use crate::reconcile;
 use crate::store::{Store, StoreError};
@@ -164,12 +164,12 @@ pub async fn run(
         admin: admin_tcp.as_ref().and_then(|(listener, _)| listener.local_addr().ok()),
     };
     announce(&settings, &addresses, &socket);
-    parts.spawn(serve_tcp(https, Some(tls), secure, Limits::CALLBACKS, stop.clone()));
-    parts.spawn(serve_tcp(http, None, plain, Limits::IMAGES, stop.clone()));
+    parts.spawn(serve_tcp(https, Some(tls), secure, Limits::CALLBACKS, shares(&settings), stop.clone()));
+    parts.spawn(serve_tcp(http, None, plain, Limits::IMAGES, shares(&settings), stop.clone()));
     let api: Router = admin::router(admin);
     if let Some((listener, token)) = admin_tcp {
         let guarded = admin::require_token(api.clone(), token);
-        parts.spawn(serve_tcp(listener, None, guarded, Limits::ADMIN, stop.clone()));
+        parts.spawn(serve_tcp(listener, None, guarded, Limits::ADMIN, Shares::unlimited(), stop.clone()));
     }
     parts.spawn(serve_unix(unix, api, Limits::ADMIN, stop.clone()));
     parts.spawn(reconcile::run(reconcilers, stop.clone()));
@@ -197,6 +197,13 @@ async fn until_stopped(mut parts: JoinSet<()>, stop: &CancellationToken) -> Resu
         result = Err(StartError::Part { problem });
     }
     result
+}
+
+/// One listener's connections by address. A proxy speaks for many, and so does whatever runs on this machine.
+fn shares(settings: &Settings) -> Shares {
+    let proxies = settings.trusted_proxies.clone();
+    let most = usize::try_from(settings.connections_per_address).unwrap_or(usize::MAX);
+    Shares::new(most, move |ip| ip.is_loopback() || proxies.contains(ip))
 }
 
 async fn bind(flag: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -63,6 +63,9 @@ pub struct Settings {
     /// Proxies whose X-Forwarded-For is believed: addresses or networks, comma separated
     #[arg(long, default_value = "", hide_default_value = true)]
     pub trusted_proxies: TrustedProxies,
+    /// Connections one address may have open at a time; trusted proxies and this machine itself are free
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub connections_per_address: u32,
     /// From boot to the inspection report
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub inspection_timeout: Duration,

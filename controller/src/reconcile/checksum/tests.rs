@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
 use crate::clock::SystemClock;
-use crate::listen::{Limits, serve_tcp};
+use crate::listen::{Limits, Shares, serve_tcp};
 use crate::tls::{ServingIdentity, ServingNames, TlsFiles};
 
 const IMAGE: &str = "https://images.example/v1/os.raw.zst?token=image-secret";
@@ -43,7 +43,14 @@ impl Server {
         let stop = CancellationToken::new();
         let router = router(Arc::clone(&sent), Arc::clone(&asked));
         let tls = identity.server_config().unwrap();
-        tokio::spawn(serve_tcp(listener, Some(tls), router, Limits::CALLBACKS, stop.clone()));
+        tokio::spawn(serve_tcp(
+            listener,
+            Some(tls),
+            router,
+            Limits::CALLBACKS,
+            Shares::unlimited(),
+            stop.clone(),
+        ));
         let ca = identity.ca_bundle().unwrap();
         Self { base, ca, sent, asked, _stop: stop.drop_guard(), _dir: dir }
     }
