@@ -68,9 +68,8 @@ impl Inventory {
     fn look(&mut self, device: &dyn BlockDevice, place: &str, whole: bool) -> Result<(), DiskError> {
         let ends = Ends::read(device)?;
         let marks = found(&ends);
-        let is_member =
-            |mark: &&&str| mark.starts_with("LVM") || mark.starts_with("md ") || **mark == &"ZFS"[..];
-        self.members.extend(marks.iter().filter(is_member).map(|mark| format!("{mark} on {place}")));
+        let members = marks.iter().filter(|mark| is_member(mark));
+        self.members.extend(members.map(|mark| format!("{mark} on {place}")));
         if whole {
             let found = identifiers(&ends, &marks);
             self.identifiers
@@ -118,6 +117,11 @@ impl Inventory {
             self.disk, named.place, named.identifier.kind, installed.disk
         ))
     }
+}
+
+/// Whether a mark is of a part of something larger, which a running system puts together by itself.
+fn is_member(mark: &str) -> bool {
+    mark == "LVM2" || mark == "ZFS" || mark.starts_with("md ")
 }
 
 /// A partition as a device of its own, to read.

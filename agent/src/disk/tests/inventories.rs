@@ -58,7 +58,9 @@ fn disks_that_have_nothing_in_common_are_no_matter() {
 
 #[test]
 fn every_kind_of_file_system_is_told_by_its_identifier() {
-    let marks: [(&str, &[(usize, &[u8])], usize, usize); 8] = [
+    /// Kind, marks and their places, place and length of the identifier.
+    type Kind = (&'static str, &'static [(usize, &'static [u8])], usize, usize);
+    let marks: [Kind; 8] = [
         ("ext", &[(1080, &[0x53, 0xef])], 1024 + 0x68, 16),
         ("xfs", &[(0, b"XFSB")], 32, 16),
         ("btrfs", &[(0x1_0040, b"_BHRfS_M")], 0x1_0020, 16),
