@@ -171,8 +171,12 @@ fn exit_codes_tell_what_went_wrong() {
     fails(&controller.run(&["release", "rack1-u7"], ""), 1, "not claimed");
     fails(&controller.run(&["watch", "rack1-u7", "--until", "Deploying", "--timeout", "1s"], ""), 1, "");
     fails(&controller.run(&["get", "things"], ""), 2, "things");
+    let adopt =
+        |host, digest| controller.run(&["adopt", host, "--image", "http://x/os.img", "--digest", digest], "");
+    fails(&adopt("none", &digest), 4, "none");
+    fails(&adopt("rack1-u7", "sha256:12"), 2, "--digest");
     fails(&farrier("/nonexistent/admin.sock".as_ref(), &["get", "hosts"], ""), 3, "/nonexistent/admin.sock");
-    for help in [&["--help"][..], &["provision", "--help"], &["watch", "--help"]] {
+    for help in [&["--help"][..], &["provision", "--help"], &["adopt", "--help"], &["watch", "--help"]] {
         let output = controller.run(help, "");
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains("Examples:"), "{help:?}");

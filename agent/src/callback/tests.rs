@@ -294,7 +294,7 @@ async fn user_data_may_be_a_mebibyte_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_controller_without_farriers_own_calls_is_left_in_peace() {
+async fn s114_a_controller_without_farriers_own_calls_is_left_in_peace() {
     let controller = Controller::start(&[], Answer::Status(404)).await;
     let client = controller.client();
     assert!(!client.event(&event()).await.unwrap());

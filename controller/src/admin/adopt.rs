@@ -17,8 +17,9 @@ use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 
 use super::Admin;
 use super::error::ApiError;
+use super::given::{parse, printable, same_place};
 use super::kind::Kind;
-use super::objects::{key_of, kind_of, parse, printable, same_place, unowned};
+use super::objects::{key_of, kind_of, unowned};
 use crate::store::StoreError;
 
 /// How often the claim is tried anew when the controller writes the host meanwhile.

@@ -6,6 +6,7 @@
 
 mod adopt;
 mod error;
+mod given;
 mod kind;
 mod listeners;
 mod objects;

@@ -89,14 +89,14 @@ fn each_missing_consent_is_refused_with_its_reason() {
 }
 
 #[test]
-fn plain_http_is_allowed_by_exactly_true() {
+fn s129_plain_http_is_allowed_by_exactly_true() {
     let bmc = secret("bmc", &[(ADDRESSES, "192.0.2.7"), (INSECURE_TRANSPORT, "true")], LOGIN);
     let access = authorize(&connection("http://192.0.2.7"), Some(&bmc), None).unwrap();
     assert_eq!(access.trust, Trust::System);
 }
 
 #[test]
-fn unverified_tls_needs_consent_and_excludes_a_ca() {
+fn s129_s130_unverified_tls_needs_consent_and_excludes_a_ca() {
     let mut unverified = connection("https://192.0.2.7");
     unverified.insecure_skip_verify = Some(true);
     let silent = secret("bmc", &[(ADDRESSES, "192.0.2.7")], LOGIN);
@@ -109,7 +109,7 @@ fn unverified_tls_needs_consent_and_excludes_a_ca() {
 }
 
 #[test]
-fn a_ca_is_taken_only_from_the_secret_the_credentials_name() {
+fn s130_a_ca_is_taken_only_from_the_secret_the_credentials_name() {
     let mut own_ca = connection("https://192.0.2.7");
     own_ca.ca_bundle_secret_ref = Some(name("ca"));
     let bmc = secret("bmc", &[(ADDRESSES, "192.0.2.7"), (CA_SECRET, "other")], LOGIN);

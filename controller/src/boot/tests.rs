@@ -186,7 +186,7 @@ async fn a_script_that_cannot_be_rendered_does_not_use_up_the_nonce() {
 }
 
 #[tokio::test]
-async fn of_many_clients_at_once_exactly_one_is_served() {
+async fn s075_of_many_clients_at_once_exactly_one_is_served() {
     let rig = Rig::new().await;
     let requests = (1..=20).map(|n| {
         let path = rig.path();
@@ -203,7 +203,7 @@ async fn of_many_clients_at_once_exactly_one_is_served() {
 }
 
 #[tokio::test]
-async fn the_sixth_request_in_a_second_is_turned_away_before_anything_is_looked_at() {
+async fn s098_the_sixth_request_in_a_second_is_turned_away_before_anything_is_looked_at() {
     let rig = Rig::new().await;
     let ask_at_once = |client| {
         let request = Request::builder().uri("/api/v1/boot/lab/h1/wrong").body(Body::empty()).unwrap();
@@ -220,7 +220,7 @@ async fn the_sixth_request_in_a_second_is_turned_away_before_anything_is_looked_
 }
 
 #[test]
-fn forwarded_addresses_count_only_from_trusted_proxies() {
+fn s098_forwarded_addresses_count_only_from_trusted_proxies() {
     let trusted: TrustedProxies = "192.0.2.1, 10.0.0.0/8, fd00::/8".parse().unwrap();
     let table: [(&str, &[&str], &str); 9] = [
         ("198.51.100.9", &["203.0.113.5"], "198.51.100.9"),

@@ -202,6 +202,17 @@ fn s037_status_is_written_before_any_signal_is_removed() {
 }
 
 #[test]
+fn s038_a_success_whose_status_was_not_written_is_applied_again() {
+    let mut bench = Bench::at(Deploying);
+    bench.sign(SignalKey::Provisioned, "provisioned");
+    let first = bench.decide(&BmcObservation::NotAsked);
+    assert_eq!(first.status.state, Ready);
+    assert_eq!(bench.decide(&BmcObservation::NotAsked), first, "nothing was carried out, so nothing is lost");
+    bench.pass();
+    assert_eq!(bench.state(), Ready);
+}
+
+#[test]
 fn s040_second_inspect_after_the_report_does_not_begin_anew() {
     let mut bench = Bench::at(Inspecting);
     bench.report("{}");

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_get_exactly_one_dot_at_their_end() {
+    fn s133_names_get_exactly_one_dot_at_their_end() {
         assert_eq!(absolute("bmc1.lab"), "bmc1.lab.");
         assert_eq!(absolute("bmc1.lab."), "bmc1.lab.");
     }

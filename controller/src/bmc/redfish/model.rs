@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_with_odd_fields_is_read_all_the_same() {
+    fn s134_a_system_with_odd_fields_is_read_all_the_same() {
         let text = r#"{"@odata.id":"/redfish/v1/Systems/1","Manufacturer":null,"Model":7,"PowerState":"On",
             "SerialNumber":" S1 ","OperatingSystem":{"@odata.id":"/x"},"Status":{"Health":"OK","State":null},
             "Boot":"odd","Actions":{"Oem":{}}}"#;

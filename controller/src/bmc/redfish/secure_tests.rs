@@ -71,7 +71,7 @@ async fn plain_http_on_a_tls_port_and_the_reverse_are_told_as_such() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_used_when_one_is_given() {
+async fn s133_a_proxy_is_used_when_one_is_given() {
     rustls::crypto::ring::default_provider().install_default().ok();
     // A proxy is asked for whole URLs; the simulator looks at their paths alone.
     let proxy = Simulator::start("On").await;

@@ -181,7 +181,7 @@ async fn a_question_that_fails_later_is_a_failed_query() {
 }
 
 #[tokio::test]
-async fn links_and_redirects_to_other_origins_are_never_followed() {
+async fn s132_links_and_redirects_to_other_origins_are_never_followed() {
     let elsewhere = Simulator::start("On").await;
     for link in [
         format!("http://{}/redfish/v1/Systems/1", elsewhere.at),

@@ -20,7 +20,7 @@ fn refused(answer: &Answer) -> bool {
 }
 
 #[tokio::test]
-async fn every_bad_bearer_gets_the_same_bytes_and_changes_nothing() {
+async fn s101_every_bad_bearer_gets_the_same_bytes_and_changes_nothing() {
     let rig = Rig::in_state(HostState::Deploying).await;
     rig.fixture.store.create(host("h2")).await.unwrap();
     let good = rig.fixture.token.expose().to_owned();

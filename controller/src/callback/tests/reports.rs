@@ -27,7 +27,7 @@ async fn a_report_is_kept_with_a_binding_over_its_very_text() {
 }
 
 #[tokio::test]
-async fn reports_are_limited_in_size_and_must_be_json() {
+async fn s101_reports_are_limited_in_size_and_must_be_json() {
     let rig = Rig::in_state(HostState::Inspecting).await;
     let sized = |len: usize| format!("{{\"model\":\"{}\"}}", "x".repeat(len - 12));
     assert_eq!(rig.post("inspection", sized(MAX_INSPECTION_BODY)).await.status, StatusCode::ACCEPTED);
@@ -46,7 +46,7 @@ async fn reports_are_limited_in_size_and_must_be_json() {
 }
 
 #[tokio::test]
-async fn success_and_failure_are_recorded_where_they_count_and_accepted_everywhere() {
+async fn s113_success_and_failure_are_recorded_where_they_count_and_accepted_everywhere() {
     let recorded = |state| matches!(state, HostState::Deploying | HostState::Inspecting);
     let states =
         [HostState::InUse, HostState::Inspecting, HostState::Deploying, HostState::Ready, HostState::Error];
@@ -71,7 +71,7 @@ async fn success_and_failure_are_recorded_where_they_count_and_accepted_everywhe
 }
 
 #[tokio::test]
-async fn oversized_and_malformed_small_bodies_still_count() {
+async fn s102_oversized_and_malformed_small_bodies_still_count() {
     let rig = Rig::in_state(HostState::Deploying).await;
     let huge = format!(r#"{{"reason":"{}"}}"#, "x".repeat(MAX_SMALL_BODY_PLUS));
     for body in [huge.as_str(), "nonsense", ""] {

@@ -13,7 +13,7 @@ async fn user_data_is_served_raw_and_never_cached() {
 }
 
 #[tokio::test]
-async fn user_data_that_cannot_be_found_is_not_found_whatever_the_cause() {
+async fn s112_user_data_that_cannot_be_found_is_not_found_whatever_the_cause() {
     let secret_key = key("lab", "m1-user-data");
     for cause in 0..5 {
         let rig = Rig::in_state(HostState::Deploying).await;

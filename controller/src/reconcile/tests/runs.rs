@@ -57,7 +57,7 @@ async fn a_host_goes_from_new_to_ready_and_its_machine_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_machine_lets_its_host_go_for_the_next() {
+async fn s152_a_deleted_machine_lets_its_host_go_for_the_next() {
     let fleet = Fleet::start().await;
     fleet.deploying("h1", "m1").await;
     fleet.agent_says("h1", SignalKey::Provisioned, "provisioned", None).await;
@@ -103,7 +103,7 @@ async fn of_many_machines_and_fewer_hosts_each_host_gets_exactly_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_dies_at_any_point_is_continued_by_the_next_without_another_boot() {
+async fn s042_a_controller_that_dies_at_any_point_is_continued_by_the_next_without_another_boot() {
     let mut fleet = Fleet::start().await;
     fleet.add_host("h1").await;
     fleet.until_host("h1", 5, HostState::Available).await;

@@ -41,7 +41,7 @@ async fn a_failed_run_is_told_and_kept_until_release() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn signals_that_are_not_bound_to_the_run_are_dropped_without_effect() {
+async fn s067_signals_that_are_not_bound_to_the_run_are_dropped_without_effect() {
     let fleet = Fleet::start().await;
     fleet.deploying("h1", "m1").await;
     let forged =
@@ -97,7 +97,7 @@ async fn a_deployment_that_stands_still_ends_early_and_one_that_moves_goes_on() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bmc_that_hangs_delays_no_other_host_and_no_callback_of_its_own() {
+async fn s135_a_bmc_that_hangs_delays_no_other_host_and_no_callback_of_its_own() {
     let fleet = Fleet::start().await;
     for number in 0..16 {
         let name = format!("dead{number}");
@@ -145,13 +145,15 @@ async fn a_bmc_that_goes_away_leaves_a_run_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_boot_the_bmc_refuses_is_tried_again_and_the_host_is_not_inspecting_before() {
+async fn s141_s203_a_boot_the_bmc_refuses_is_tried_again_and_the_host_is_not_inspecting_before() {
     let fleet = Fleet::start().await;
     fleet.bmc("h1", |b| b.busy = 2);
     fleet.add_host("h1").await;
     fleet.add_machine("m1", Some("user-data")).await;
     fleet.until("h1", 30, |h: &PhysicalHost| h.status.bootstrap.is_some()).await;
     assert_ne!(fleet.host("h1").await.status.state, HostState::Inspecting);
+    // Whatever a reset that failed may have booted after all finds its credentials.
+    assert!(fleet.store.credentials(&key("h1")).await.unwrap().is_some());
     assert!(fleet.store.signals(&key("h1")).await.unwrap().is_empty());
     let told = |m: &Beskar7Machine| {
         condition::get(&m.status.conditions, reasons::INFRASTRUCTURE_READY)
@@ -233,4 +235,56 @@ async fn a_deleted_host_goes_even_when_its_bmc_is_dead() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(fleet.store.get::<PhysicalHost>(&key("h1")).await.unwrap().is_none());
     assert!(fleet.store.credentials(&key("h1")).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn s147_a_machine_goes_and_lets_its_host_go_even_when_the_bmc_is_dead_or_its_login_is_gone() {
+    for login_gone in [false, true] {
+        let fleet = Fleet::start().await;
+        fleet.deploying("h1", "m1").await;
+        if login_gone {
+            fleet.store.delete::<Secret>(&key("login")).await.unwrap();
+        } else {
+            fleet.bmc("h1", |b| b.dead = true);
+        }
+        fleet.store.delete::<Beskar7Machine>(&key("m1")).await.unwrap();
+        fleet.until("h1", 60, |h: &PhysicalHost| h.spec.consumer_ref.is_none()).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(fleet.store.get::<Beskar7Machine>(&key("m1")).await.unwrap().is_none(), "{login_gone}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s158_a_failed_machine_takes_no_host_that_becomes_free() {
+    let fleet = Fleet::start().await;
+    fleet.deploying("h1", "m1").await;
+    fleet.agent_says("h1", SignalKey::ProvisionFailed, &format!("{FAILURE_PREFIX}no space"), None).await;
+    fleet.until_phase("m1", 60, MachinePhase::Failed).await;
+    fleet.add_host("h2").await;
+    fleet.until_host("h2", 5, HostState::Available).await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!(fleet.host("h2").await.spec.consumer_ref.is_none());
+    assert_eq!(fleet.machine("m1").await.status.phase, Some(MachinePhase::Failed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s046_a_machine_that_is_gone_in_the_middle_of_its_pass_stops_nothing_else() {
+    let fleet = Fleet::start().await;
+    fleet.add_host("h1").await;
+    fleet.until_host("h1", 5, HostState::Available).await;
+    fleet.bmc("h1", |b| b.hangs = true);
+    fleet.add_machine("m1", Some("user-data")).await;
+    fleet.until_host("h1", 60, HostState::InUse).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    // As an operator with the database in his hands would: no release, no finalizer.
+    let mut machine = fleet.machine("m1").await;
+    machine.metadata.finalizers.clear();
+    fleet.store.update(&machine).await.unwrap();
+    fleet.store.delete::<Beskar7Machine>(&key("m1")).await.unwrap();
+    assert!(fleet.store.get::<Beskar7Machine>(&key("m1")).await.unwrap().is_none());
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    fleet.add_host("h2").await;
+    fleet.add_machine("m2", Some("user-data")).await;
+    fleet.until_host("h2", 60, HostState::Inspecting).await;
+    assert!(fleet.store.get::<Beskar7Machine>(&key("m1")).await.unwrap().is_none(), "not brought back");
 }

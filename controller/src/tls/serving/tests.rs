@@ -61,7 +61,7 @@ fn handshake(identity: &Arc<ServingIdentity>, trust: &[u8], name: &str, sni: boo
 }
 
 #[test]
-fn a_client_that_trusts_only_the_ca_accepts_every_name_and_address_with_and_without_sni() {
+fn s099_a_client_that_trusts_only_the_ca_accepts_every_name_and_address_with_and_without_sni() {
     let dir = tempfile::tempdir().unwrap();
     let identity = ServingIdentity::open(TlsFiles::new(dir.path().join("tls")), names(), wall()).unwrap();
     let ca = identity.ca_bundle().unwrap();
@@ -128,7 +128,7 @@ fn a_new_name_gets_a_new_certificate_at_the_next_start() {
 }
 
 #[test]
-fn an_operators_certificate_is_served_as_it_is_and_its_replacement_picked_up() {
+fn s099_an_operators_certificate_is_served_as_it_is_and_its_replacement_picked_up() {
     let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let source = TlsFiles::new(theirs.path().to_owned());
     ServingIdentity::open(source.clone(), names(), wall()).unwrap();
