@@ -18,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::callback::Policy;
 use crate::deploy::{self, ImageClient, Progress};
 use crate::disk::{self, Disk, DiskError, KernelTarget, Target, Wish};
+use crate::facts::lldp::Neighbours;
 use crate::facts::{self, Facts};
 use crate::init::drivers::{self, Named};
 use crate::init::{self, Ending, Init};
@@ -76,6 +77,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
 
     let hints = options.as_ref().ok().and_then(|options| options.disk_hints.clone());
     let drivers = load_drivers(&root, &params, hints.clone()).await;
+    let neighbours = Neighbours::listen(&root);
     let network = bring_up_network(&root, &params).await?;
     let resolver = net::resolver(&network.config);
     contact.open(&params, Arc::clone(&resolver), Policy::default()).map_err(Failure::at("controller"))?;
@@ -86,6 +88,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     contact.event(EventName::Preparing, &format!("network is up on {}", network.config.interface));
     let mut facts = look_around(&root).await?;
     other_disks::note_members(&mut facts, &root).await;
+    neighbours.add_to(&mut facts.report);
     contact.event(EventName::Registering, "sending the report");
     contact.report(&facts.report).await.map_err(Failure::at("report"))?;
     let wish = |required| Wish { pin: params.disk.as_ref(), hints: hints.as_ref(), required };

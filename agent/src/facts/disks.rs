@@ -1,9 +1,13 @@
 //! Disks, as the report lists them, from what discovery found.
 
+use std::fs;
+use std::path::Path;
+
 use farrier_shared::contract::options::disk_hints::Transport;
 use farrier_shared::contract::report;
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::health::Health;
 use crate::disk::{Disk, Refusal};
 
 /// Disks with hardware and a medium; removable ones excluded.
@@ -46,25 +50,58 @@ fn kind(disk: &Disk) -> &'static str {
     }
 }
 
-/// What the contract has no field for: exact size, sector size, lasting names, what rules a disk out.
-pub(super) fn details(disks: &[Disk]) -> Value {
+/// What the contract has no field for: exact size, sector sizes, lasting names, health, what rules a disk out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Detail {
+    name: String,
+    size_bytes: u64,
+    logical_sector_bytes: u32,
+    physical_sector_bytes: Option<u32>,
+    vendor: String,
+    wwid: String,
+    transport: Option<&'static str>,
+    hctl: Option<String>,
+    rotational: bool,
+    other_paths: Vec<String>,
+    links: Vec<String>,
+    refusal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health: Option<Health>,
+}
+
+impl Detail {
+    /// What a person should know before trusting the disk.
+    pub(super) fn warning(&self) -> Option<String> {
+        let critical = &self.health.as_ref()?.critical;
+        (!critical.is_empty()).then(|| format!("{} warns: {}", self.name, critical.join(", ")))
+    }
+}
+
+/// The details of each disk the report lists; `health` asks one.
+pub(super) fn details(disks: &[Disk], root: &Path, health: impl Fn(&Disk) -> Option<Health>) -> Vec<Detail> {
     reported(disks)
-        .map(|d| {
-            json!({
-                "name": d.path.display().to_string(),
-                "sizeBytes": d.size,
-                "logicalSectorBytes": d.logical_sector,
-                "vendor": d.identity.vendor,
-                "wwid": d.identity.wwid,
-                "transport": d.attachment.transport.map(Transport::as_str),
-                "hctl": d.attachment.hctl.map(|[h, c, t, l]| format!("{h}:{c}:{t}:{l}")),
-                "rotational": d.rotational,
-                "otherPaths": d.other_paths,
-                "links": d.identity.links,
-                "refusal": d.refusal.as_ref().map(ToString::to_string),
-            })
+        .map(|d| Detail {
+            name: d.path.display().to_string(),
+            size_bytes: d.size,
+            logical_sector_bytes: d.logical_sector,
+            physical_sector_bytes: physical_sector(root, &d.name),
+            vendor: d.identity.vendor.clone(),
+            wwid: d.identity.wwid.clone(),
+            transport: d.attachment.transport.map(Transport::as_str),
+            hctl: d.attachment.hctl.map(|[h, c, t, l]| format!("{h}:{c}:{t}:{l}")),
+            rotational: d.rotational,
+            other_paths: d.other_paths.clone(),
+            links: d.identity.links.clone(),
+            refusal: d.refusal.as_ref().map(ToString::to_string),
+            health: health(d),
         })
         .collect()
+}
+
+fn physical_sector(root: &Path, name: &str) -> Option<u32> {
+    let file = root.join("sys/block").join(name).join("queue/physical_block_size");
+    fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -114,6 +151,29 @@ mod tests {
             disk("sdd", 0, true, Some(Refusal::Empty)),
         ];
         assert!(disks(&all).is_empty());
-        assert_eq!(details(&all), json!([]));
+        assert_eq!(details(&all, Path::new("/nonesuch"), |_| None), []);
+    }
+
+    #[test]
+    fn a_disk_that_warns_is_warned_of() {
+        let root = tempfile::tempdir().unwrap();
+        let queue = root.path().join("sys/block/nvme0n1/queue");
+        fs::create_dir_all(&queue).unwrap();
+        fs::write(queue.join("physical_block_size"), "4096\n").unwrap();
+        let health = |critical: &[&'static str]| Health {
+            critical: critical.to_vec(),
+            temperature_celsius: 30,
+            available_spare_percent: 3,
+            percentage_used: 99,
+            power_on_hours: 1,
+            unsafe_shutdowns: 0,
+            media_errors: 0,
+        };
+        let disks = [disk("nvme0n1", 1 << 34, false, None)];
+        let ill = details(&disks, root.path(), |_| Some(health(&["reliability is degraded"])));
+        assert_eq!(ill[0].physical_sector_bytes, Some(4096));
+        assert_eq!(ill[0].warning().as_deref(), Some("/dev/nvme0n1 warns: reliability is degraded"));
+        assert_eq!(details(&disks, root.path(), |_| Some(health(&[])))[0].warning(), None);
+        assert_eq!(details(&disks, root.path(), |_| None)[0].warning(), None);
     }
 }

@@ -5,8 +5,13 @@
 
 mod cpu;
 mod disks;
+mod health;
+pub mod lldp;
+mod management;
 mod memory;
 mod nics;
+mod numa;
+mod pci;
 mod running;
 mod smbios;
 mod system;
@@ -71,9 +76,15 @@ pub fn collect(root: &Path) -> Facts {
         (report.nics.is_empty(), "no network interface found"),
     ];
     notes.extend(absent.into_iter().filter(|(is_absent, _)| *is_absent).map(|(_, note)| note.to_owned()));
-    // The kernel can be asked of this machine only, not of a tree that describes another.
-    let running = (root == Path::new("/")).then(running::running).flatten();
+    // The kernel and the hardware can be asked of this machine only, not of a tree that describes another.
+    let is_this_machine = root == Path::new("/");
+    let running = is_this_machine.then(running::running).flatten();
     notes.extend(running.and_then(|r| running::missing_memory(&report.memory, r.memory_bytes)));
+    let health = |disk: &Disk| is_this_machine.then(|| health::of(disk)).flatten();
+    let permanent = |name: &str| is_this_machine.then(|| nics::permanent_mac(name)).flatten();
+    let disk_details = disks::details(&disks, root, health);
+    notes.extend(disk_details.iter().filter_map(disks::Detail::warning));
+    let pci = pci::devices(root);
     let farrier = json!({
         "agentVersion": env!("CARGO_PKG_VERSION"),
         "kernel": crate::init::kernel_release(),
@@ -84,7 +95,13 @@ pub fn collect(root: &Path) -> Facts {
         "kernelMemoryBytes": running.map(|r| r.memory_bytes),
         "kernelLogicalCpus": running.map(|r| r.logical_cpus),
         "tpm": root.join("sys/class/tpm/tpm0").exists(),
-        "disks": disks::details(&disks),
+        "tpmVersion": system::tpm_version(root),
+        "bmc": management::controller(&table),
+        "numa": numa::nodes(root),
+        "disks": disk_details,
+        "nics": nics::details(root, permanent),
+        "gpus": pci.iter().filter(|d| d.is_gpu()).collect::<Vec<_>>(),
+        "pci": pci,
         "notes": notes,
     });
     Facts { report: InspectionReport { farrier: Some(farrier), ..report }, disks }

@@ -5,9 +5,12 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
+use farrier_shared::contract::MacAddress;
 use farrier_shared::contract::report::Nic;
+use serde::Serialize;
 
 use crate::net::links;
+use crate::sys::ethtool;
 
 /// Addresses by interface name.
 pub(super) type Addresses = BTreeMap<String, Vec<IpAddr>>;
@@ -32,6 +35,46 @@ pub(super) fn nics(root: &Path, addresses: &Addresses) -> Vec<Nic> {
             }
         })
         .collect()
+}
+
+/// What the contract has no field for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Detail {
+    name: String,
+    /// The address it was made with, where that is known.
+    permanent_mac: Option<MacAddress>,
+    /// Whether a cable leads to something; [`None`] while the interface is down.
+    carrier: Option<bool>,
+    /// Where it sits; [`None`] off the PCI bus.
+    pci_address: Option<String>,
+}
+
+/// The details of every physical interface; `permanent` asks one.
+pub(super) fn details(root: &Path, permanent: impl Fn(&str) -> Option<MacAddress>) -> Vec<Detail> {
+    let detail = |link: links::Link| {
+        let dir = root.join("sys/class/net").join(&link.name);
+        let carrier = fs::read_to_string(dir.join("carrier")).ok();
+        Detail {
+            permanent_mac: permanent(&link.name),
+            carrier: carrier.map(|text| text.trim() == "1"),
+            pci_address: pci_address(root, &dir.join("device")),
+            name: link.name,
+        }
+    };
+    links::physical(root).into_iter().map(detail).collect()
+}
+
+/// The address this machine's interface was made with.
+pub(super) fn permanent_mac(name: &str) -> Option<MacAddress> {
+    ethtool::permanent_address(name).ok().filter(|mac| *mac != [0; 6]).map(MacAddress::from_bytes)
+}
+
+/// The innermost PCI device on the way to it: a virtio interface lies below its own.
+fn pci_address(root: &Path, device: &Path) -> Option<String> {
+    let real = fs::canonicalize(device).ok()?;
+    let names = real.ancestors().filter_map(|dir| dir.file_name()?.to_str());
+    names.map(str::to_owned).find(|name| root.join("sys/bus/pci/devices").join(name).exists())
 }
 
 /// `10Gbps`, `2.5Gbps`, `100Mbps`; empty when the kernel does not know.
@@ -104,5 +147,14 @@ mod tests {
             ip_addresses: vec!["10.0.0.5".into(), "fe80::1".into()],
         };
         assert_eq!(nics, [expected]);
+        fs::create_dir_all(root.path().join("sys/bus/pci/devices/pci0")).unwrap();
+        fs::write(dir.join("carrier"), "1\n").unwrap();
+        let mac = "52:54:00:aa:bb:cc".parse().ok();
+        let details = details(root.path(), |name| mac.filter(|_| name == "eth0"));
+        let pci_address = Some("pci0".to_owned());
+        assert_eq!(
+            details,
+            [Detail { name: "eth0".into(), permanent_mac: mac, carrier: Some(true), pci_address }]
+        );
     }
 }

@@ -55,6 +55,11 @@ pub(super) fn secure_boot(root: &Path) -> Option<bool> {
     fs::read(root.join(variable)).ok()?.get(4).map(|b| *b == 1)
 }
 
+/// Major version of the first TPM, `1` or `2`; [`None`] without one, and on a kernel that does not tell.
+pub(super) fn tpm_version(root: &Path) -> Option<u8> {
+    fs::read_to_string(root.join("sys/class/tpm/tpm0/tpm_version_major")).ok()?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +94,16 @@ mod tests {
         let root = root_with_id();
         assert_eq!(system(&[], root.path()).manufacturer, "ACME");
         assert_eq!(system(&[], root.path()).model, "");
+    }
+
+    #[test]
+    fn a_tpm_tells_its_version() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(tpm_version(root.path()), None);
+        let tpm = root.path().join("sys/class/tpm/tpm0");
+        fs::create_dir_all(&tpm).unwrap();
+        fs::write(tpm.join("tpm_version_major"), "2\n").unwrap();
+        assert_eq!(tpm_version(root.path()), Some(2));
     }
 
     #[test]

@@ -3,7 +3,10 @@
 //! Each function is safe to call with any arguments of its types.
 #![expect(unsafe_code, reason = "this is the one module that may hold it; each block says why it is sound")]
 
+pub mod ethtool;
 pub mod inode_flags;
+pub mod lldp;
+pub mod nvme;
 pub mod packet;
 pub mod signals;
 pub mod watchdog;
