@@ -1,7 +1,7 @@
 //! PID 1 of the inspection image: inspects, writes and verifies an operating system, reports.
 //!
 //! [`run`] is the order of it all. Each other module is one room: [`init`] makes a bare kernel usable, [`net`]
-//! reaches the controller, [`facts`] describes the machine, [`disk`] finds and guards the target, [`deploy`]
+//! reaches the controller, [`time`] sees to the clock, [`facts`] describes the machine, [`disk`] finds and guards the target, [`deploy`]
 //! writes the image, [`seed`] plants the user-data, [`efi`] has the firmware boot it, [`callback`] speaks to the
 //! controller. [`sys`] alone holds `unsafe` code.
 
@@ -15,3 +15,4 @@ pub mod net;
 pub mod run;
 pub mod seed;
 pub mod sys;
+pub mod time;

@@ -24,6 +24,7 @@ use crate::init::drivers::{self, Named};
 use crate::init::{self, Ending, Init};
 use crate::net::{self, Network, Wanted};
 use crate::seed::{self, Payload};
+use crate::time::{self, SystemClock};
 
 use deadline::{blocking, to_the_end, within};
 
@@ -79,7 +80,9 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let drivers = load_drivers(&root, &params, hints.clone()).await;
     let neighbours = Neighbours::listen(&root);
     let network = bring_up_network(&root, &params).await?;
-    let resolver = net::resolver(&network.config);
+    let resolver = net::resolver(&network);
+    // Before anything is verified by it.
+    time::settle(&SystemClock, &params, Arc::clone(&resolver), &network.config.ntp()).await;
     contact.open(&params, Arc::clone(&resolver), Policy::default()).map_err(Failure::at("controller"))?;
     // These failures are reported like all others, so they had to wait for the network.
     drivers?;

@@ -1,33 +1,35 @@
-//! Brings the network up: chooses the interface, gets an address, makes sure it leads to the controller.
+//! Brings the network up: makes the devices, gets addresses, and sees which of them lead to the controller.
 
-use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use farrier_shared::contract::cmdline::BootParams;
-use farrier_shared::contract::{MacAddress, StaticIp, WebUrl};
+use farrier_shared::contract::options::Mtu;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
-use super::dhcp::client::{self, Change, Client, DhcpError};
-use super::links::{self, Choice, Link, LinkError};
+use super::config::{AddressPlan, Ipv6Plan, NetworkConfig};
+use super::dhcp::Lease;
+use super::family::{self, Desk, Family, News};
+use super::links::LinkError;
 use super::netlink::{Netlink, NetlinkError};
-use super::{AddressPlan, NetworkConfig, resolver};
+use super::reach::reach;
+use super::stack::{self, Candidate};
+use super::wanted::{Methods, Wanted};
+use super::{ipv6, keep};
 
-/// How long DHCP is tried. Spanning tree takes up to 50 s to open a port, LACP up to 90 s to fall back.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a link may take to get a carrier before it is tried without.
-const CARRIER_WAIT: Duration = Duration::from_secs(10);
 /// How long the controller is looked for through a fresh address.
 const REACH_WAIT: Duration = Duration::from_secs(60);
-/// The same while other interfaces compete.
-const RACE_REACH_WAIT: Duration = Duration::from_secs(5);
-/// One attempt to connect.
-const CONNECT_WAIT: Duration = Duration::from_secs(5);
-/// Between attempts, and between looks at the carrier.
-const PAUSE: Duration = Duration::from_millis(500);
-/// Wait before a failed renewal machine is tried again.
-const KEEPER_PAUSE: Duration = Duration::from_secs(5);
+/// How long it is looked for before another interface is tried.
+const TRY_WAIT: Duration = Duration::from_secs(5);
+/// The same where there is no other, before news is listened to again.
+const ALONE_WAIT: Duration = Duration::from_secs(3);
+/// Between its tries.
+const ALONE_PAUSE: Duration = Duration::from_millis(100);
+/// How long an IPv6 address may take to prove unique on its link (RFC 4862: one second, and the link's own time).
+const DUPLICATE_WAIT: Duration = Duration::from_secs(5);
+/// News that may wait to be read.
+const QUEUE: usize = 64;
 
 /// Why there is no network.
 #[derive(Debug, thiserror::Error)]
@@ -35,10 +37,7 @@ pub enum NetError {
     /// No interface to use.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// No lease.
-    #[error(transparent)]
-    Dhcp(#[from] DhcpError),
-    /// No interface of several got a lease.
+    /// No interface got an address.
     #[error("no interface got an address: {0}")]
     NoLease(String),
     /// The kernel refused the configuration.
@@ -49,240 +48,310 @@ pub enum NetError {
     Socket(#[from] std::io::Error),
 }
 
-/// What the run needs of the network.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// The interface the firmware booted from.
-    pub boot: Option<MacAddress>,
-    /// A static address.
-    pub static_ip: Option<StaticIp>,
-    /// What is to be reached.
-    pub api: WebUrl,
-}
-
-impl Wanted {
-    /// As the command line says.
-    pub fn from_params(params: &BootParams) -> Self {
-        Self { boot: params.bootif, static_ip: params.static_ip.clone(), api: params.api.clone() }
-    }
-}
-
-/// A network that is up, and stays up while this value lives: it renews the lease.
+/// A network that is up, and stays up while this value lives: it renews the lease and follows the link.
 #[derive(Debug)]
 pub struct Network {
-    /// What was configured.
+    /// What was configured when it came up.
     pub config: NetworkConfig,
-    keeper: Option<JoinHandle<()>>,
+    /// What is configured now.
+    pub(super) now: watch::Receiver<NetworkConfig>,
+    keeper: JoinHandle<()>,
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
-        if let Some(keeper) = &self.keeper {
-            keeper.abort();
-        }
+        self.keeper.abort();
     }
 }
 
-/// Brings the network up. `root` is where `/sys` is.
+/// One interface on trial.
+#[derive(Debug)]
+pub(super) struct Trial {
+    pub(super) candidate: Candidate,
+    pub(super) v4: Option<AddressPlan>,
+    pub(super) lease: Option<Lease>,
+    pub(super) v6: Option<Ipv6Plan>,
+    /// MTU whatever the lease says.
+    mtu: Option<Mtu>,
+    /// Families from which nothing was heard yet.
+    pending: Vec<Family>,
+    /// What obtains and renews.
+    #[expect(dead_code, reason = "held so that it ends with this value")]
+    tasks: JoinSet<()>,
+}
+
+impl Trial {
+    fn start(netlink: &Netlink, root: &Path, candidate: Candidate, methods: &Methods, desk: Desk) -> Self {
+        let mut tasks = JoinSet::new();
+        let root = root.to_owned();
+        tasks.spawn(family::run(netlink.clone(), root, candidate.clone(), methods.clone(), desk));
+        let pending = methods.families().collect();
+        Self { candidate, v4: None, lease: None, v6: None, mtu: None, pending, tasks }
+    }
+
+    pub(super) fn index(&self) -> u32 {
+        self.candidate.link.index
+    }
+
+    /// What it comes to, `took` after the start.
+    pub(super) fn config(&self, took: Duration) -> NetworkConfig {
+        NetworkConfig {
+            interface: self.candidate.link.name.clone(),
+            index: self.index(),
+            mac: self.candidate.link.mac,
+            v4: self.v4.clone(),
+            lease: self.lease.clone(),
+            v6: self.v6.clone(),
+            took,
+        }
+    }
+
+    /// Configures all that is known.
+    ///
+    /// # Errors
+    /// The first address the kernel refuses.
+    pub(super) async fn apply(&self, netlink: &Netlink) -> Result<(), NetlinkError> {
+        let index = self.index();
+        if let Some(plan) = &self.v4 {
+            if let (Some(mtu), None) = (plan.mtu, self.mtu) {
+                netlink.set_mtu(index, self.candidate.base, mtu).await;
+            }
+            netlink.configure4(index, plan).await?;
+        }
+        if let Some(plan) = &self.v6 {
+            netlink.configure6(index, plan).await?;
+            self.await_unique(netlink, plan).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the IPv6 addresses may be used.
+    async fn await_unique(&self, netlink: &Netlink, plan: &Ipv6Plan) {
+        let deadline = Instant::now() + DUPLICATE_WAIT;
+        loop {
+            let present = netlink.addresses6(self.index()).await;
+            let ours =
+                || present.iter().filter(|a| plan.addresses.iter().any(|own| own.address == a.address));
+            if let Some(taken) = ours().find(|a| a.duplicate) {
+                let (interface, address) = (&self.candidate.link.name, taken.address);
+                tracing::error!(interface, %address, "another machine on the link has this address");
+                return;
+            }
+            if !ours().any(|a| a.tentative) || Instant::now() >= deadline {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn clear(&self, netlink: &Netlink) {
+        netlink.clear4(self.index()).await;
+        netlink.clear6(self.index()).await;
+    }
+
+    fn has_address(&self) -> bool {
+        self.v4.is_some() || self.v6.is_some()
+    }
+}
+
+/// Brings the network up. `root` is where `/sys` and `/proc` are.
 ///
 /// # Errors
 /// See [`NetError`]. A controller that does not answer is not one: the report's own error says more.
 pub async fn bring_up(root: &Path, wanted: &Wanted) -> Result<Network, NetError> {
     let start = Instant::now();
     let netlink = Netlink::open()?;
-    let choice = links::choose(&links::physical(root), wanted.boot, wanted.static_ip.is_some())?;
-    let network = match (choice, &wanted.static_ip) {
-        (Choice::One(link), Some(ip)) => {
-            raise(&netlink, root, &link).await?;
-            let network = configure(&netlink, link, AddressPlan::from_static(ip), None, start).await?;
-            reach(&network.config, &wanted.api, REACH_WAIT).await;
-            network
-        }
-        (Choice::One(link), None) => {
-            raise(&netlink, root, &link).await?;
-            let (lease, client) = client::acquire(&link, PATIENCE).await?;
-            let network = configure(&netlink, link, lease.plan.clone(), Some((lease, client)), start).await?;
-            reach(&network.config, &wanted.api, REACH_WAIT).await;
-            network
-        }
-        (Choice::Race(links), _) => race(&netlink, root, links, &wanted.api, start).await?,
+    let methods = wanted.methods();
+    tracing::debug!(?methods, "the network is looked for");
+    let (sender, mut news) = mpsc::channel(QUEUE);
+    let candidates = stack::build(&netlink, root, wanted).await?;
+    let trials = candidates.into_iter().enumerate().map(|(number, candidate)| {
+        let desk = Desk { number, sender: sender.clone() };
+        let trial = Trial::start(&netlink, root, candidate, &methods, desk);
+        Trial { mtu: wanted.mtu, ..trial }
+    });
+    let mut contest = Contest {
+        alone: false,
+        netlink: netlink.clone(),
+        wanted: wanted.clone(),
+        trials: trials.collect(),
+        failures: Vec::new(),
+        refused: None,
+        last: 0,
+        give_up: None,
+        start,
     };
-    let NetworkConfig { interface, plan, took, .. } = &network.config;
-    tracing::info!(interface, address = %plan.address, prefix = plan.prefix_len, ?took, "network is up");
-    Ok(network)
-}
-
-/// Sets the link up and gives it a while to find a carrier.
-async fn raise(netlink: &Netlink, root: &Path, link: &Link) -> Result<(), NetlinkError> {
-    netlink.up(link.index).await?;
-    let deadline = Instant::now() + CARRIER_WAIT;
-    while !links::has_carrier(root, &link.name) && Instant::now() < deadline {
-        sleep(PAUSE / 5).await;
-    }
-    Ok(())
-}
-
-async fn configure(
-    netlink: &Netlink,
-    link: Link,
-    plan: AddressPlan,
-    lease: Option<(super::dhcp::Lease, Client)>,
-    start: Instant,
-) -> Result<Network, NetlinkError> {
-    netlink.clear(link.index).await;
-    netlink.configure(link.index, &plan).await?;
-    let (lease, client) = lease.unzip();
-    let index = link.index;
-    let config = NetworkConfig {
-        interface: link.name,
-        index,
-        mac: link.mac,
-        plan: plan.clone(),
-        lease,
-        took: start.elapsed(),
-    };
-    let keeper = client.map(|client| tokio::spawn(keep(netlink.clone(), index, plan, client)));
-    Ok(Network { config, keeper })
-}
-
-/// Renews the lease for as long as the run takes.
-async fn keep(netlink: Netlink, index: u32, mut plan: AddressPlan, mut client: Client) {
-    loop {
-        match client.next_change().await {
-            Ok(Change::Bound(lease)) => {
-                if lease.plan == plan {
-                    tracing::debug!(address = %plan.address, "DHCP lease extended");
-                    continue;
-                }
-                tracing::info!(old = %plan.address, new = %lease.plan.address, "DHCP lease changed");
-                if lease.plan.address != plan.address {
-                    netlink.clear(index).await;
-                }
-                if let Err(error) = netlink.configure(index, &lease.plan).await {
-                    tracing::warn!(%error, "new lease not applied");
-                }
-                plan = lease.plan;
-            }
-            Ok(Change::Lost) => {
-                tracing::warn!(address = %plan.address, "DHCP lease lost");
-                netlink.clear(index).await;
-            }
-            Ok(Change::GaveUp) => {
-                tracing::error!("no DHCP server answers any longer");
-                return;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "DHCP renewal failed");
-                sleep(KEEPER_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Tries every interface at once; the first whose lease leads to the controller wins, the others go down.
-async fn race(
-    netlink: &Netlink,
-    root: &Path,
-    links: Vec<Link>,
-    api: &WebUrl,
-    start: Instant,
-) -> Result<Network, NetError> {
-    let mut attempts = JoinSet::new();
-    for link in links.clone() {
-        let (netlink, root): (Netlink, PathBuf) = (netlink.clone(), root.to_owned());
-        attempts.spawn(async move {
-            let lease = async {
-                raise(&netlink, &root, &link).await.map_err(NetError::from)?;
-                client::acquire(&link, PATIENCE).await.map_err(NetError::from)
-            }
-            .await;
-            (link, lease)
-        });
-    }
-    let mut failures = Vec::new();
-    let mut spare: Vec<(Link, super::dhcp::Lease, Client)> = Vec::new();
+    drop(sender);
+    contest.alone = contest.trials.len() == 1;
+    let number = contest.run(&mut news).await?;
     let mut winner = None;
-    while let Some(attempt) = attempts.join_next().await {
-        let (link, lease, client) = match attempt {
-            Ok((link, Ok((lease, client)))) => (link, lease, client),
-            Ok((link, Err(error))) => {
-                failures.push(format!("{}: {error}", link.name));
-                continue;
-            }
-            Err(error) => {
-                failures.push(error.to_string());
-                continue;
-            }
-        };
-        let trial = match configure(netlink, link.clone(), lease.plan.clone(), None, start).await {
-            Ok(trial) => trial,
-            // One interface's odd lease says nothing of the others.
-            Err(error) => {
-                failures.push(format!("{}: {error}", link.name));
-                netlink.clear(link.index).await;
-                continue;
-            }
-        };
-        if reach(&trial.config, api, RACE_REACH_WAIT).await {
-            let plan = lease.plan.clone();
-            winner = Some(configure(netlink, link, plan, Some((lease, client)), start).await?);
-            break;
-        }
-        tracing::info!(interface = %link.name, "this interface does not lead to the controller");
-        netlink.clear(link.index).await;
-        spare.push((link, lease, client));
-    }
-    attempts.abort_all();
-    if winner.is_none() {
-        // None led to the controller: the one with a gateway is the best there is, and the report says the rest.
-        spare.sort_by_key(|(link, lease, _)| (!lease.plan.has_gateway(), link.index));
-        if let Some((link, lease, client)) = spare.into_iter().next() {
-            let plan = lease.plan.clone();
-            winner = Some(configure(netlink, link, plan, Some((lease, client)), start).await?);
-        }
-    }
-    let network = winner.ok_or_else(|| NetError::NoLease(failures.join("; ")))?;
-    for loser in links.iter().filter(|l| l.index != network.config.index) {
-        if let Err(error) = netlink.down(loser.index).await {
+    for (n, trial) in contest.trials.into_iter().enumerate() {
+        if n == number {
+            winner = Some(trial);
+        } else if let Err(error) = netlink.down(trial.index()).await {
             tracing::debug!(%error, "interface not set down");
         }
     }
-    Ok(network)
+    let winner = winner.ok_or_else(|| NetError::NoLease(contest.failures.join("; ")))?;
+    ipv6::use_default_routers(root, &winner.candidate.link.name);
+    let config = winner.config(start.elapsed());
+    let NetworkConfig { interface, took, .. } = &config;
+    tracing::info!(interface, addresses = ?config.addresses(), ?took, "network is up");
+    let (state, now) = watch::channel(config.clone());
+    let keeper = tokio::spawn(keep::keep(netlink, number, winner, news, state));
+    Ok(Network { config, now, keeper })
 }
 
-/// Whether a TCP connection to the controller can be made within `wait`; each refusal is tried again, since a
-/// port may still be learning and a controller restarting.
-async fn reach(config: &NetworkConfig, api: &WebUrl, wait: Duration) -> bool {
-    let deadline = Instant::now() + wait;
-    let mut last = String::from("no attempt finished");
-    while Instant::now() < deadline {
-        match timeout(CONNECT_WAIT.min(wait), connect(config, api)).await {
-            Ok(Ok(())) => return true,
-            Ok(Err(error)) => last = error.to_string(),
-            Err(_elapsed) => "timed out".clone_into(&mut last),
+/// All interfaces on trial: the first that leads to the controller wins.
+struct Contest {
+    netlink: Netlink,
+    wanted: Wanted,
+    trials: Vec<Trial>,
+    /// There is nothing to choose: what is configured stays, and the controller is given more time.
+    alone: bool,
+    failures: Vec<String>,
+    /// The last refusal of the kernel.
+    refused: Option<NetlinkError>,
+    /// The last that was tried again.
+    last: usize,
+    /// When the only interface is taken though it does not lead to the controller.
+    give_up: Option<Instant>,
+    start: Instant,
+}
+
+impl Contest {
+    /// The number of the winner.
+    async fn run(&mut self, news: &mut mpsc::Receiver<(usize, News)>) -> Result<usize, NetError> {
+        loop {
+            let number = match self.next(news).await {
+                Some((number, item)) => {
+                    if !self.take(number, item) {
+                        if self.trials.iter().all(|t| t.pending.is_empty()) && !self.retries() {
+                            return self.fallback().await;
+                        }
+                        continue;
+                    }
+                    number
+                }
+                None => self.again(),
+            };
+            if self.leads(number).await {
+                return Ok(number);
+            }
+            let all_heard = self.trials.iter().all(|t| t.pending.is_empty());
+            if let Some(error) = self.refused.take().filter(|_| self.alone && all_heard) {
+                return Err(error.into());
+            }
+            if self.give_up.is_some_and(|end| Instant::now() >= end) {
+                return Ok(0);
+            }
+            if !self.alone && all_heard && news.is_empty() {
+                return self.fallback().await;
+            }
         }
-        sleep(PAUSE).await;
     }
-    tracing::warn!(controller = %api.authority(), interface = %config.interface, cause = %last,
-        "the controller cannot be reached yet");
-    false
-}
 
-async fn connect(
-    config: &NetworkConfig,
-    api: &WebUrl,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let url = api.to_url();
-    let port = url.port_or_known_default().unwrap_or(443);
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
-        Ok(ip) => vec![SocketAddr::new(ip, port)],
-        Err(_) => resolver(config)
-            .resolve(host.parse().map_err(|_| "not a host name")?)
-            .await?
-            .map(|a| SocketAddr::new(a.ip(), port))
-            .collect(),
-    };
-    tokio::net::TcpStream::connect(addresses.as_slice()).await?;
-    Ok(())
+    /// Whether the only interface has an address, and the controller is still looked for by it.
+    fn retries(&self) -> bool {
+        self.alone && self.trials.first().is_some_and(Trial::has_address)
+    }
+
+    /// The next of those with an address, in turn: a port may have opened, or a server come back.
+    fn again(&mut self) -> usize {
+        let with_address = |(number, trial): (usize, &Trial)| trial.has_address().then_some(number);
+        let mut all = self.trials.iter().enumerate().filter_map(with_address);
+        let first = all.next().unwrap_or(0);
+        self.last = std::iter::once(first).chain(all).find(|n| *n > self.last).unwrap_or(first);
+        self.last
+    }
+
+    /// The next news; [`None`] when the controller should be tried again without.
+    async fn next(&self, news: &mut mpsc::Receiver<(usize, News)>) -> Option<(usize, News)> {
+        if self.trials.iter().any(Trial::has_address) {
+            let wait = if self.alone { ALONE_PAUSE } else { TRY_WAIT };
+            return timeout(wait, news.recv()).await.ok().flatten();
+        }
+        match news.recv().await {
+            Some(item) => Some(item),
+            // The trials hold the senders; none ends by itself.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes news in; whether there is something to try.
+    fn take(&mut self, number: usize, item: News) -> bool {
+        let Some(trial) = self.trials.get_mut(number) else { return false };
+        let heard = |trial: &mut Trial, family| trial.pending.retain(|p| *p != family);
+        match item {
+            News::V4(plan, lease) => {
+                heard(trial, Family::V4);
+                (trial.v4, trial.lease) = (Some(plan), lease);
+            }
+            News::V6(plan) => {
+                heard(trial, Family::V6);
+                trial.v6 = Some(plan);
+            }
+            News::Lost(family) => {
+                match family {
+                    Family::V4 => (trial.v4, trial.lease) = (None, None),
+                    Family::V6 => trial.v6 = None,
+                }
+                return false;
+            }
+            News::Ended(family, cause) => {
+                heard(trial, family);
+                tracing::info!(interface = %trial.candidate.link.name, ?family, cause, "no address");
+                self.failures.push(format!("{}: {cause}", trial.candidate.link.name));
+                return false;
+            }
+            News::LinkBack => return trial.has_address(),
+        }
+        if self.alone {
+            self.give_up = Some(Instant::now() + REACH_WAIT);
+        }
+        true
+    }
+
+    /// Configures an interface and sees whether the controller can be reached by it.
+    async fn leads(&mut self, number: usize) -> bool {
+        let Some(trial) = self.trials.get(number) else { return false };
+        let name = &trial.candidate.link.name;
+        if let Err(error) = trial.apply(&self.netlink).await {
+            // One interface's odd lease says nothing of the others.
+            tracing::warn!(interface = %name, %error, "not configured");
+            self.failures.push(format!("{name}: {error}"));
+            self.refused = Some(error);
+            if !self.alone {
+                trial.clear(&self.netlink).await;
+            }
+            return false;
+        }
+        let config = trial.config(self.start.elapsed());
+        self.refused = None;
+        let wait = if self.alone { ALONE_WAIT } else { TRY_WAIT };
+        match reach(&config, &self.wanted.api, wait).await {
+            Ok(()) => true,
+            Err(cause) => {
+                let controller = self.wanted.api.authority();
+                tracing::warn!(controller, interface = %name, cause, "the controller cannot be reached yet");
+                if !self.alone {
+                    trial.clear(&self.netlink).await;
+                }
+                false
+            }
+        }
+    }
+
+    /// None led to the controller: the one with a gateway is the best there is, and the report says the rest.
+    async fn fallback(&mut self) -> Result<usize, NetError> {
+        let with_address = self.trials.iter().enumerate().filter(|(_, t)| t.has_address());
+        let best = with_address
+            .min_by_key(|(_, t)| (!t.config(Duration::ZERO).has_gateway(), t.index()))
+            .map(|(number, _)| number);
+        let Some(best) = best else { return Err(NetError::NoLease(self.failures.join("; "))) };
+        if let Some(trial) = self.trials.get(best) {
+            trial.apply(&self.netlink).await?;
+        }
+        Ok(best)
+    }
 }

@@ -3,16 +3,17 @@
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{NameServerConfig, ResolverConfig, ResolverOpts};
+use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::Name;
 use reqwest::dns::{Addrs, Resolve, Resolving};
+use tokio::sync::watch;
 
-use super::NetworkConfig;
+use super::{Network, NetworkConfig};
 
 /// Most servers asked; more only lengthen the wait for a name nobody knows.
 const MAX_SERVERS: usize = 3;
@@ -26,7 +27,7 @@ const ATTEMPTS: usize = 3;
 pub enum DnsError {
     /// The network named no server.
     #[error(
-        "cannot resolve {name}: the network gave no name server; use an address in the URL or set option 6"
+        "cannot resolve {name}: the network gave no name server; use an address in the URL, or have DHCP or the router name one"
     )]
     NoServers {
         /// The name.
@@ -44,38 +45,74 @@ pub enum DnsError {
     },
 }
 
-/// A resolver that asks only the servers of this network.
+/// A resolver that asks only the servers the network names, as it names them at the time.
 ///
 /// Never falls back to public servers: an image network without DNS must fail with a reason, not leak names.
-pub fn resolver(network: &NetworkConfig) -> Arc<dyn Resolve> {
-    Arc::new(LeaseResolver::new(network))
+pub fn resolver(network: &Network) -> Arc<dyn Resolve> {
+    Arc::new(LeaseResolver { network: network.now.clone(), built: Mutex::default() })
 }
 
-struct LeaseResolver {
-    servers: String,
-    inner: Option<Arc<TokioResolver>>,
+/// The same for settings that do not change.
+pub(super) fn fixed_resolver(config: &NetworkConfig) -> Arc<dyn Resolve> {
+    let (_, network) = watch::channel(config.clone());
+    Arc::new(LeaseResolver { network, built: Mutex::default() })
 }
 
-impl LeaseResolver {
-    fn new(network: &NetworkConfig) -> Self {
-        let servers: Vec<IpAddr> =
-            network.plan.dns.iter().take(MAX_SERVERS).copied().map(IpAddr::V4).collect();
-        let search = network.plan.search.iter().filter_map(|d| Name::from_str(d).ok()).collect();
-        let text = servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let inner = if servers.is_empty() { None } else { build(&servers, search) };
-        Self { servers: text, inner: inner.map(Arc::new) }
+/// What a resolver is built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Settings {
+    servers: Vec<IpAddr>,
+    search: Vec<String>,
+    strategy: LookupIpStrategy,
+}
+
+impl Settings {
+    /// Both families are asked for where both are configured: an address of the other would lead nowhere.
+    fn of(config: &NetworkConfig) -> Self {
+        let strategy = match (&config.v4, &config.v6) {
+            (Some(_), Some(_)) => LookupIpStrategy::Ipv6AndIpv4,
+            (None, Some(_)) => LookupIpStrategy::Ipv6Only,
+            (_, None) => LookupIpStrategy::Ipv4Only,
+        };
+        let servers = config.dns().into_iter().take(MAX_SERVERS).collect();
+        Self { servers, search: config.search(), strategy }
     }
 }
 
-fn build(servers: &[IpAddr], search: Vec<Name>) -> Option<TokioResolver> {
+struct LeaseResolver {
+    network: watch::Receiver<NetworkConfig>,
+    /// The last one built, and what from.
+    built: Mutex<Option<(Settings, Arc<TokioResolver>)>>,
+}
+
+impl LeaseResolver {
+    /// The resolver for what the network says now, and its servers in words; [`None`] when it names none.
+    fn current(&self) -> Option<(Arc<TokioResolver>, String)> {
+        let settings = Settings::of(&self.network.borrow());
+        if settings.servers.is_empty() {
+            return None;
+        }
+        let text = settings.servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, resolver)) = built.as_ref().filter(|(from, _)| *from == settings) {
+            return Some((Arc::clone(resolver), text));
+        }
+        let resolver = Arc::new(build(&settings)?);
+        *built = Some((settings, Arc::clone(&resolver)));
+        Some((resolver, text))
+    }
+}
+
+fn build(settings: &Settings) -> Option<TokioResolver> {
     let config = ResolverConfig::from_parts(
         None,
-        search,
-        servers.iter().copied().map(NameServerConfig::udp_and_tcp).collect(),
+        settings.search.iter().filter_map(|d| Name::from_str(d).ok()).collect(),
+        settings.servers.iter().copied().map(NameServerConfig::udp_and_tcp).collect(),
     );
     let mut options = ResolverOpts::default();
     options.timeout = TIMEOUT;
     options.attempts = ATTEMPTS;
+    options.ip_strategy = settings.strategy;
     // The initramfs has no hosts file.
     options.use_hosts_file = hickory_resolver::config::ResolveHosts::Never;
     let builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
@@ -91,14 +128,13 @@ fn build(servers: &[IpAddr], search: Vec<Name>) -> Option<TokioResolver> {
 impl Resolve for LeaseResolver {
     fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
         let name = name.as_str().to_owned();
-        let servers = self.servers.clone();
-        let inner = self.inner.clone();
+        let current = self.current();
         Box::pin(async move {
             // A literal address needs no server.
             if let Ok(ip) = name.trim_matches(['[', ']']).parse::<IpAddr>() {
                 return Ok(Box::new(std::iter::once(SocketAddr::new(ip, 0))) as Addrs);
             }
-            let Some(inner) = inner else { return Err(DnsError::NoServers { name }.into()) };
+            let Some((inner, servers)) = current else { return Err(DnsError::NoServers { name }.into()) };
             match inner.lookup_ip(name.as_str()).await {
                 Ok(found) => {
                     let addresses: Vec<SocketAddr> = found.iter().map(|ip| SocketAddr::new(ip, 0)).collect();

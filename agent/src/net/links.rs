@@ -29,7 +29,9 @@ pub fn physical(root: &Path) -> Vec<Link> {
             if !dir.join("device").exists() || read("type").is_some_and(|t| t != "1") {
                 return None;
             }
-            let mac: MacAddress = read("address")?.parse().ok()?;
+            // A member of a bond wears the bond's address; its own is what names it.
+            let mac = read("bonding_slave/perm_hwaddr").or_else(|| read("address"))?;
+            let mac: MacAddress = mac.parse().ok()?;
             Some(Link {
                 name: dir.file_name()?.to_str()?.to_owned(),
                 index: read("ifindex")?.parse().ok()?,
@@ -40,12 +42,6 @@ pub fn physical(root: &Path) -> Vec<Link> {
         .collect();
     links.sort_by_key(|link| link.index);
     links
-}
-
-/// Whether a cable is in and the other side is up; `false` too while the interface is down.
-pub fn has_carrier(root: &Path, name: &str) -> bool {
-    fs::read_to_string(root.join("sys/class/net").join(name).join("carrier"))
-        .is_ok_and(|text| text.trim() == "1")
 }
 
 /// Which interface to use.
@@ -74,11 +70,22 @@ pub enum LinkError {
         found: String,
     },
     /// A static address needs one interface to put it on.
-    #[error("beskar7.ip is given and there are {count} interfaces; add BOOTIF to say which")]
+    #[error("a static address is given and there are {count} interfaces; add BOOTIF to say which")]
     AmbiguousStatic {
         /// How many.
         count: usize,
     },
+    /// None of the links a bond was to be made of is there.
+    #[error("no member of farrier.bond is among {found}; its links are named by their MAC addresses")]
+    NoBondMember {
+        /// What there is.
+        found: String,
+    },
+}
+
+fn names(links: &[Link]) -> String {
+    let names: Vec<_> = links.iter().map(|l| format!("{} {}", l.name, l.mac)).collect();
+    if names.is_empty() { "no interfaces".to_owned() } else { names.join(", ") }
 }
 
 /// Chooses: the boot interface when it is known, the only one when there is one, else a race.
@@ -87,11 +94,10 @@ pub enum LinkError {
 /// See [`LinkError`].
 pub fn choose(links: &[Link], boot: Option<MacAddress>, is_static: bool) -> Result<Choice, LinkError> {
     if let Some(wanted) = boot {
-        return links.iter().find(|l| l.mac == wanted).cloned().map(Choice::One).ok_or_else(|| {
-            let names: Vec<_> = links.iter().map(|l| format!("{} {}", l.name, l.mac)).collect();
-            let found = if names.is_empty() { "no interfaces".to_owned() } else { names.join(", ") };
-            LinkError::NoBootInterface { wanted, found }
-        });
+        let boot = links.iter().find(|l| l.mac == wanted).cloned();
+        return boot
+            .map(Choice::One)
+            .ok_or_else(|| LinkError::NoBootInterface { wanted, found: names(links) });
     }
     match links {
         [] => Err(LinkError::None),
@@ -99,6 +105,42 @@ pub fn choose(links: &[Link], boot: Option<MacAddress>, is_static: bool) -> Resu
         several if is_static => Err(LinkError::AmbiguousStatic { count: several.len() }),
         several => Ok(Choice::Race(several.to_vec())),
     }
+}
+
+/// The members of a bond, first the one whose address the bond gets: the interface the firmware booted from, so that
+/// leases and allow-lists fit.
+///
+/// Without a list these are all links of `alive`, those with a carrier, and the boot interface in any case.
+///
+/// # Errors
+/// When the boot interface is not there, or none of the listed links is.
+pub fn bond_members(
+    links: &[Link],
+    alive: &[u32],
+    boot: Option<MacAddress>,
+    listed: &[MacAddress],
+) -> Result<Vec<Link>, LinkError> {
+    if let Some(wanted) = boot.filter(|mac| !links.iter().any(|l| l.mac == *mac)) {
+        return Err(LinkError::NoBootInterface { wanted, found: names(links) });
+    }
+    let mut members: Vec<Link> = links
+        .iter()
+        .filter(|l| match listed {
+            [] => alive.contains(&l.index) || Some(l.mac) == boot,
+            listed => listed.contains(&l.mac),
+        })
+        .cloned()
+        .collect();
+    if members.is_empty() {
+        if !listed.is_empty() {
+            return Err(LinkError::NoBondMember { found: names(links) });
+        }
+        // No cable anywhere yet: whichever gets one later is a member already.
+        members = links.to_vec();
+    }
+    // Otherwise in the order of the list, which is the operator's preference.
+    members.sort_by_key(|l| (Some(l.mac) != boot, listed.iter().position(|mac| *mac == l.mac), l.index));
+    if members.is_empty() { Err(LinkError::None) } else { Ok(members) }
 }
 
 #[cfg(test)]
@@ -126,6 +168,43 @@ mod tests {
     fn a_boot_interface_that_is_not_there_is_an_error_and_never_another_one() {
         let error = choose(&[link(1)], Some(link(9).mac), false).unwrap_err().to_string();
         assert!(error.contains("02:00:00:00:00:09") && error.contains("eth1 02:00:00:00:00:01"), "{error}");
+    }
+
+    #[test]
+    fn a_bond_is_made_of_what_is_listed_or_alive_with_the_boot_interface_first() {
+        let all = [link(1), link(2), link(3)];
+        let members = |alive: &[u32], boot: Option<u32>, listed: &[u32]| {
+            let listed: Vec<_> = listed.iter().map(|n| link(*n).mac).collect();
+            let members = bond_members(&all, alive, boot.map(|n| link(n).mac), &listed);
+            members.map(|m| m.iter().map(|l| l.index).collect::<Vec<_>>())
+        };
+        for (alive, boot, listed, expected) in [
+            (&[1, 3][..], None, &[][..], &[1, 3][..]),
+            (&[1, 3], Some(3), &[], &[3, 1]),
+            (&[1], Some(2), &[], &[2, 1]),
+            (&[], None, &[], &[1, 2, 3]),
+            (&[1, 2, 3], None, &[3, 2], &[3, 2]),
+            (&[], Some(2), &[3, 2], &[2, 3]),
+            (&[], None, &[3, 9], &[3]),
+            (&[], Some(1), &[3], &[3]),
+        ] {
+            assert_eq!(members(alive, boot, listed).unwrap(), expected, "{alive:?} {boot:?} {listed:?}");
+        }
+        assert!(matches!(members(&[1], None, &[9]), Err(LinkError::NoBondMember { .. })));
+        assert!(matches!(members(&[1], Some(9), &[]), Err(LinkError::NoBootInterface { .. })));
+        assert_eq!(bond_members(&[], &[], None, &[]), Err(LinkError::None));
+    }
+
+    #[test]
+    fn a_member_of_a_bond_is_known_by_its_own_address() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("sys/class/net/eth1");
+        fs::create_dir_all(dir.join("device")).unwrap();
+        fs::create_dir(dir.join("bonding_slave")).unwrap();
+        fs::write(dir.join("address"), "02:00:00:00:00:01\n").unwrap();
+        fs::write(dir.join("bonding_slave/perm_hwaddr"), "02:00:00:00:00:02\n").unwrap();
+        fs::write(dir.join("ifindex"), "3\n").unwrap();
+        assert_eq!(physical(root.path())[0].mac, link(2).mac);
     }
 
     #[test]

@@ -1,13 +1,28 @@
-//! From bare interfaces to a configured network: choosing the interface, DHCP, static addresses, names.
+//! From bare interfaces to a configured network: devices on top of links, addresses of both families by DHCP, by
+//! routers or by hand, names; and keeping all that while a run lasts.
+//!
+//! [`stack`] makes the devices, [`family`] obtains what each needs, [`bring_up`](mod@bring_up) decides which of them
+//! leads to the controller, [`keep`] follows what changes later.
 
+mod auto6;
 mod bring_up;
+mod carrier;
 pub mod config;
 pub mod dhcp;
+pub mod dhcp6;
 mod dns;
+mod family;
+pub mod ipv6;
+mod keep;
 pub mod links;
 mod netlink;
+mod reach;
+mod routes;
+mod stack;
+mod wanted;
 
-pub use bring_up::{NetError, Network, Wanted, bring_up};
-pub use config::{AddressPlan, NetworkConfig, Route};
+pub use bring_up::{NetError, Network, bring_up};
+pub use config::{Address6, AddressPlan, Ipv6Plan, NetworkConfig, Route};
 pub use dns::{DnsError, resolver};
 pub use netlink::NetlinkError;
+pub use wanted::Wanted;

@@ -15,6 +15,9 @@ use super::{Lease, reply, wire};
 use crate::net::links::Link;
 use crate::sys::packet;
 
+/// A wait that is longer than any run.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Why there is no lease.
 #[derive(Debug, thiserror::Error)]
 pub enum DhcpError {
@@ -54,14 +57,7 @@ pub async fn acquire(link: &Link, patience: Duration) -> Result<(Lease, Client),
     let mut client = Client::new(link, patience);
     match client.next_change().await? {
         Change::Bound(lease) => Ok((lease, client)),
-        Change::Lost | Change::GaveUp => {
-            let interface = link.name.clone();
-            Err(if client.state.offered {
-                DhcpError::NoAck { interface, patience }
-            } else {
-                DhcpError::NoOffer { interface, patience }
-            })
-        }
+        Change::Lost | Change::GaveUp => Err(client.no_lease()),
     }
 }
 
@@ -80,24 +76,52 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Client {
     link: Link,
+    patience: Duration,
     state: State,
     start: Instant,
 }
 
 impl Client {
-    fn new(link: &Link, patience: Duration) -> Self {
+    /// A client that gives up after `patience`.
+    pub fn new(link: &Link, patience: Duration) -> Self {
         let seed = getrandom::u64().unwrap_or_else(|_| {
             // Before the kernel's random numbers are ready, the address at least tells machines apart.
             link.mac.as_bytes().iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte))
         });
         Self {
             link: link.clone(),
+            patience,
             state: State::new(link.mac, patience, seed, Duration::ZERO),
             start: Instant::now(),
         }
     }
 
-    /// Runs until the lease changes. Between changes no socket is open.
+    /// Tells the client that the link was away and is back.
+    pub fn link_back(&mut self) {
+        (self.state, _) = step(self.state.clone(), Event::LinkBack, self.start.elapsed());
+    }
+
+    /// Whether an address is leased.
+    pub fn has_lease(&self) -> bool {
+        self.state.lease().is_some()
+    }
+
+    /// Why there is no lease, once the client [gave up](Change::GaveUp).
+    pub fn no_lease(&self) -> DhcpError {
+        let (interface, patience) = (self.link.name.clone(), self.patience);
+        if self.state.offered {
+            DhcpError::NoAck { interface, patience }
+        } else {
+            DhcpError::NoOffer { interface, patience }
+        }
+    }
+
+    fn due(&self) -> Instant {
+        self.start.checked_add(self.state.deadline).unwrap_or_else(|| Instant::now() + FOREVER)
+    }
+
+    /// Runs until the lease changes. Between changes no socket is open. Dropping the future loses no more than a
+    /// message, which is sent again in time.
     ///
     /// # Errors
     /// When the socket cannot be opened.
@@ -107,14 +131,13 @@ impl Client {
         }
         // A bound client only waits; it needs no socket until its deadline.
         if self.state.lease().is_some() {
-            tokio::time::sleep_until(self.start + self.state.deadline).await;
+            tokio::time::sleep_until(self.due()).await;
         }
         let socket = Socket::open(&self.link)
             .map_err(|source| DhcpError::Socket { interface: self.link.name.clone(), source })?;
         loop {
-            let due = self.start + self.state.deadline;
             let event = tokio::select! {
-                () = tokio::time::sleep_until(due) => Event::Timeout,
+                () = tokio::time::sleep_until(self.due()) => Event::Timeout,
                 message = socket.receive() => Event::Heard(message),
             };
             let (state, actions) = step(self.state.clone(), event, self.start.elapsed());

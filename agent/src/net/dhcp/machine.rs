@@ -31,6 +31,8 @@ pub enum Event {
     Timeout,
     /// A message was heard, ours or not.
     Heard(Box<Message>),
+    /// The link was away and is back, perhaps as another.
+    LinkBack,
 }
 
 /// Where a message goes.
@@ -145,6 +147,22 @@ impl State {
         self
     }
 
+    /// Has every server of the link asked whether the lease still holds there, or goes on looking at once. Who is
+    /// on another network now is told so by a NAK.
+    fn link_back(mut self, now: Duration) -> Self {
+        match self.phase.clone() {
+            Phase::Bound { lease, since } | Phase::Renewing { lease, since, .. } => {
+                self.new_xid();
+                self.phase = Phase::Rebinding { lease, since, asked: now };
+            }
+            Phase::Rebinding { .. } => {}
+            Phase::Selecting { .. } => self.phase = Phase::Selecting { tries: 0 },
+            Phase::Requesting { .. } | Phase::Ended => return self,
+        }
+        self.deadline = now;
+        self
+    }
+
     fn bound(mut self, lease: Lease, since: Duration) -> (Self, Vec<Action>) {
         self.deadline =
             if lease.duration.is_none() { Duration::MAX } else { since.saturating_add(lease.renew_after) };
@@ -159,7 +177,9 @@ impl State {
         } else {
             lease.duration.unwrap_or(Duration::MAX)
         });
-        self.deadline = limit.min(now.saturating_add((limit.saturating_sub(now) / 2).max(MIN_RENEW_WAIT)));
+        // A lease without end is only asked about after the link was away: half of for ever would be never.
+        let wait = if lease.duration.is_some() { limit.saturating_sub(now) / 2 } else { Duration::ZERO };
+        self.deadline = limit.min(now.saturating_add(wait.max(MIN_RENEW_WAIT)));
         let to = if renewing { Destination::Server(lease.server) } else { Destination::Broadcast };
         let payload =
             Envelope { elapsed: Duration::ZERO, ..self.envelope(now, false) }.renew(lease.plan.address);
@@ -179,6 +199,7 @@ pub fn step(state: State, event: Event, now: Duration) -> (State, Vec<Action>) {
         Event::Timeout => (state, Vec::new()),
         Event::Heard(message) if is_ours(&message, state.xid, state.mac) => heard(state, &message, now),
         Event::Heard(_) => (state, Vec::new()),
+        Event::LinkBack => (state.link_back(now), Vec::new()),
     }
 }
 

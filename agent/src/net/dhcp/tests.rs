@@ -374,3 +374,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_link_that_is_back_has_the_lease_confirmed_by_whoever_serves_it_now() {
+    let now = seconds(50);
+    let (state, actions) = step(bound(), Event::LinkBack, now);
+    assert_eq!((actions.len(), state.deadline), (0, now));
+    let (state, _, request, to) = fire(state);
+    assert_eq!((request.ciaddr(), to), (ADDRESS, Destination::Broadcast));
+    let (kept, actions) = hear(state.clone(), answer(&request, MessageType::Ack, &[]), now);
+    assert!(matches!(actions.as_slice(), [Action::Bound(_)]));
+    assert_eq!(kept.deadline, now + seconds(1800));
+    let (_, actions) = hear(state, answer(&request, MessageType::Nak, &[]), now);
+    assert_eq!(actions, [Action::Lost], "another network");
+}
+
+#[test]
+fn a_link_that_is_back_is_looked_on_at_once() {
+    let (state, _, _, _) = fire(start());
+    let now = Duration::from_millis(10);
+    let (state, _) = step(state, Event::LinkBack, now);
+    let (_, at, again, _) = fire(state);
+    assert_eq!((at, again.opts().msg_type()), (now, Some(MessageType::Discover)));
+}

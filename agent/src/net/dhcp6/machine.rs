@@ -1,0 +1,376 @@
+//! The DHCPv6 client as a pure function: `(state, event, now) → (state, actions)` (RFC 8415, section 18.2).
+//!
+//! Times are durations since some fixed start of the caller's choice. Nothing here reads a clock or a socket; the
+//! caller delivers [`Event::Timeout`] once [`State::deadline`] has passed.
+
+use std::time::Duration;
+
+use dhcproto::v6::MessageType;
+use farrier_shared::contract::MacAddress;
+
+use super::lease::Lease6;
+use super::message::{Question, duid, iaid};
+use super::reply::{Answer, Kind, Status};
+
+/// Waits between unanswered messages, in seconds; the last repeats. The RFC lets them grow to an hour: a port that
+/// comes out of spanning-tree learning would be missed.
+const BACK_OFF: [u64; 4] = [1, 2, 4, 8];
+/// Unanswered requests for one offer before we look for another.
+const MAX_REQUESTS: u32 = 4;
+/// Unanswered confirmations before the lease is taken as good (RFC 8415, section 18.2.3: ten seconds).
+const MAX_CONFIRMS: u32 = 4;
+/// Shortest wait between renewals (RFC 8415, section 7.6: REN_TIMEOUT).
+const MIN_RENEW_WAIT: Duration = Duration::from_secs(10);
+/// Wait after a refusal, so that a confused server is not flooded.
+const REFUSAL_WAIT: Duration = Duration::from_secs(1);
+/// A server that is to be taken at once (RFC 8415, section 18.2.1).
+const AT_ONCE: u8 = 255;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// An address, with settings.
+    Address,
+    /// Settings alone: the address comes from elsewhere.
+    Settings,
+}
+
+/// What happens to the client.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The deadline passed.
+    Timeout,
+    /// A message was heard, ours or not.
+    Heard(Box<Answer>),
+    /// The link was away and is back, perhaps as another.
+    LinkBack,
+}
+
+/// What the caller is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send these bytes to all servers of the link.
+    Send(Vec<u8>),
+    /// Addresses or settings were given, or extended.
+    Bound(Lease6),
+    /// The addresses must not be used any longer.
+    Lost,
+    /// Patience is at an end.
+    GiveUp,
+}
+
+/// The client between two events.
+#[derive(Clone, Debug)]
+pub struct State {
+    mac: MacAddress,
+    want: Want,
+    patience: Duration,
+    random: u64,
+    xid: u32,
+    /// When the present exchange began.
+    began: Duration,
+    /// When [`Event::Timeout`] is due; [`Duration::MAX`] for never.
+    pub deadline: Duration,
+    phase: Phase,
+    /// Whether any server ever offered anything, for the reason when there is no lease.
+    pub offered: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    /// For an address, with the best offer so far; for settings there are no offers.
+    Looking {
+        tries: u32,
+        best: Option<Answer>,
+    },
+    Requesting {
+        offer: Answer,
+        tries: u32,
+        asked: Duration,
+    },
+    Bound {
+        lease: Lease6,
+        since: Duration,
+    },
+    Extending {
+        lease: Lease6,
+        since: Duration,
+        asked: Duration,
+    },
+    Confirming {
+        lease: Lease6,
+        since: Duration,
+        tries: u32,
+    },
+    Ended,
+}
+
+impl State {
+    /// A client that starts at once and gives up after `patience`. `seed` makes transaction ids and jitter.
+    pub fn new(mac: MacAddress, want: Want, patience: Duration, seed: u64, now: Duration) -> Self {
+        let phase = Phase::Looking { tries: 0, best: None };
+        let mut state = Self {
+            mac,
+            want,
+            patience,
+            random: seed,
+            xid: 0,
+            began: now,
+            deadline: now,
+            phase,
+            offered: false,
+        };
+        state.new_xid();
+        state
+    }
+
+    /// The lease in force.
+    pub fn lease(&self) -> Option<&Lease6> {
+        match &self.phase {
+            Phase::Bound { lease, .. } | Phase::Extending { lease, .. } | Phase::Confirming { lease, .. } => {
+                Some(lease)
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of our association, which answers must be read for.
+    pub fn iaid(&self) -> u32 {
+        iaid(self.mac)
+    }
+
+    /// SplitMix64: small, and good enough to keep machines that boot together apart.
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn new_xid(&mut self) {
+        self.xid = u32::try_from(self.next_random() >> 40).unwrap_or_default();
+    }
+
+    /// The wait after the given number of tries, up to a tenth of it less or more (RFC 8415, section 15). The first
+    /// is never shorter than it stands: it is when offers are collected (section 18.2.1).
+    fn back_off(&mut self, tries: u32) -> Duration {
+        let last = BACK_OFF.len() - 1;
+        let step = usize::try_from(tries.saturating_sub(1)).map_or(last, |i| i.min(last));
+        let millis = BACK_OFF[step] * 1000;
+        let jitter = self.next_random() % (millis / 5);
+        let base = if step == 0 { millis } else { millis - millis / 10 };
+        Duration::from_millis(base + jitter)
+    }
+
+    fn look(mut self, at: Duration) -> Self {
+        self.new_xid();
+        self.began = at;
+        self.phase = Phase::Looking { tries: 0, best: None };
+        self.deadline = at;
+        self
+    }
+
+    fn bound(mut self, lease: Lease6, since: Duration) -> (Self, Vec<Action>) {
+        self.settle(lease.clone(), since);
+        (self, vec![Action::Bound(lease)])
+    }
+
+    fn settle(&mut self, lease: Lease6, since: Duration) {
+        self.deadline =
+            if lease.duration.is_none() { Duration::MAX } else { since.saturating_add(lease.renew_after) };
+        self.phase = Phase::Bound { lease, since };
+    }
+
+    fn question(&self, kind: MessageType, now: Duration) -> Question<'static> {
+        let elapsed = now.saturating_sub(self.began);
+        Question { kind, mac: self.mac, xid: self.xid, elapsed, server: None, addresses: None }
+    }
+}
+
+/// One step of the client.
+pub fn step(mut state: State, event: Event, now: Duration) -> (State, Vec<Action>) {
+    match event {
+        Event::Timeout if now >= state.deadline => timeout(state, now),
+        Event::Timeout => (state, Vec::new()),
+        Event::Heard(answer)
+            if answer.xid == state.xid && answer.client == duid(state.mac) && !answer.server.is_empty() =>
+        {
+            heard(state, *answer, now)
+        }
+        Event::Heard(_) => (state, Vec::new()),
+        Event::LinkBack => {
+            link_back(&mut state, now);
+            (state, Vec::new())
+        }
+    }
+}
+
+/// Addresses are confirmed, and what is being looked for is looked for at once.
+fn link_back(state: &mut State, now: Duration) {
+    match state.phase.clone() {
+        Phase::Bound { lease, since } | Phase::Extending { lease, since, .. }
+            if !lease.addresses.is_empty() =>
+        {
+            state.new_xid();
+            state.began = now;
+            state.phase = Phase::Confirming { lease, since, tries: 0 };
+            state.deadline = now;
+        }
+        Phase::Looking { .. } => {
+            state.phase = Phase::Looking { tries: 0, best: None };
+            state.deadline = now;
+        }
+        _ => {}
+    }
+}
+
+fn timeout(mut state: State, now: Duration) -> (State, Vec<Action>) {
+    match state.phase.clone() {
+        Phase::Looking { best: Some(offer), .. } => request(state, offer, 0, now, now),
+        Phase::Looking { .. } | Phase::Requesting { .. }
+            if now.saturating_sub(state.began) >= state.patience =>
+        {
+            state.phase = Phase::Ended;
+            state.deadline = Duration::MAX;
+            (state, vec![Action::GiveUp])
+        }
+        Phase::Looking { tries, .. } => {
+            let payload = match state.want {
+                Want::Address => {
+                    Question { addresses: Some(&[]), ..state.question(MessageType::Solicit, now) }.encode()
+                }
+                Want::Settings => state.question(MessageType::InformationRequest, now).encode(),
+            };
+            let end = state.began.saturating_add(state.patience);
+            state.deadline = now.saturating_add(state.back_off(tries + 1)).min(end);
+            state.phase = Phase::Looking { tries: tries + 1, best: None };
+            (state, vec![Action::Send(payload)])
+        }
+        Phase::Requesting { tries, .. } if tries >= MAX_REQUESTS => {
+            // Patience runs on: a server that offers and never gives must not keep us for ever.
+            let began = state.began;
+            let mut state = state.look(now);
+            state.began = began;
+            timeout(state, now)
+        }
+        Phase::Requesting { offer, tries, asked } => request(state, offer, tries, asked, now),
+        Phase::Bound { lease, since } => {
+            state.new_xid();
+            state.began = now;
+            extend(state, lease, since, now)
+        }
+        Phase::Extending { lease, since, .. } => {
+            if lease.duration.is_some_and(|d| now >= since.saturating_add(d)) {
+                // A lost address is looked for again with fresh patience.
+                let (state, mut actions) = timeout(state.look(now), now);
+                actions.insert(0, Action::Lost);
+                return (state, actions);
+            }
+            extend(state, lease, since, now)
+        }
+        Phase::Confirming { lease, since, tries } if tries >= MAX_CONFIRMS => {
+            state.settle(lease, since);
+            (state, Vec::new())
+        }
+        Phase::Confirming { lease, since, tries } => {
+            let question = state.question(MessageType::Confirm, now);
+            let payload = Question { addresses: Some(&lease.addresses), ..question }.encode();
+            state.deadline = now.saturating_add(state.back_off(tries + 1));
+            state.phase = Phase::Confirming { lease, since, tries: tries + 1 };
+            (state, vec![Action::Send(payload)])
+        }
+        Phase::Ended => {
+            state.deadline = Duration::MAX;
+            (state, Vec::new())
+        }
+    }
+}
+
+fn request(
+    mut state: State,
+    offer: Answer,
+    tries: u32,
+    asked: Duration,
+    now: Duration,
+) -> (State, Vec<Action>) {
+    if tries == 0 {
+        state.new_xid();
+    }
+    let addresses: Vec<_> = offer.addresses.iter().map(|a| a.address).collect();
+    let question = state.question(MessageType::Request, now);
+    let payload = Question { server: Some(&offer.server), addresses: Some(&addresses), ..question }.encode();
+    state.deadline = now.saturating_add(state.back_off(tries + 1));
+    state.phase = Phase::Requesting { offer, tries: tries + 1, asked };
+    (state, vec![Action::Send(payload)])
+}
+
+/// Asks to keep the lease: its own server until T2, then any; and plans the next try half way to the limit.
+fn extend(mut state: State, lease: Lease6, since: Duration, now: Duration) -> (State, Vec<Action>) {
+    let rebind_at = since.saturating_add(lease.rebind_after);
+    let renewing = now < rebind_at;
+    let limit =
+        if renewing { rebind_at } else { since.saturating_add(lease.duration.unwrap_or(Duration::MAX)) };
+    state.deadline = limit.min(now.saturating_add((limit.saturating_sub(now) / 2).max(MIN_RENEW_WAIT)));
+    let question = state.question(if renewing { MessageType::Renew } else { MessageType::Rebind }, now);
+    let server = renewing.then_some(lease.server.as_slice());
+    let payload = Question { server, addresses: Some(&lease.addresses), ..question }.encode();
+    state.phase = Phase::Extending { lease, since, asked: now };
+    (state, vec![Action::Send(payload)])
+}
+
+fn heard(mut state: State, answer: Answer, now: Duration) -> (State, Vec<Action>) {
+    let gives = answer.status == Status::Success && answer.ia_status == Status::Success;
+    let gives_address = gives && !answer.addresses.is_empty();
+    match (state.phase.clone(), answer.kind) {
+        (Phase::Looking { tries, best }, Kind::Advertise)
+            if state.want == Want::Address && tries > 0 && gives_address =>
+        {
+            state.offered = true;
+            if tries > 1 || answer.preference == AT_ONCE {
+                return request(state, answer, 0, now, now);
+            }
+            // Offers are collected until the first wait is over.
+            let better = best.as_ref().is_none_or(|b| answer.preference > b.preference);
+            state.phase = Phase::Looking { tries, best: if better { Some(answer) } else { best } };
+            (state, Vec::new())
+        }
+        (Phase::Looking { tries, .. }, Kind::Reply) if state.want == Want::Settings && tries > 0 => {
+            // Settings are asked for once: the run is shorter than any refresh time worth having.
+            let settings = Answer { addresses: Vec::new(), ..answer };
+            state.bound(Lease6::from_answer(&settings), now)
+        }
+        (Phase::Requesting { offer, asked, .. }, Kind::Reply) if answer.server == offer.server => {
+            if gives_address {
+                state.bound(Lease6::from_answer(&answer), asked)
+            } else {
+                let began = state.began;
+                let mut state = state.look(now.saturating_add(REFUSAL_WAIT));
+                state.began = began;
+                (state, Vec::new())
+            }
+        }
+        (Phase::Extending { lease, asked, .. }, Kind::Reply) => {
+            let same = answer.addresses.iter().any(|a| lease.addresses.contains(&a.address));
+            if gives_address && same {
+                return state.bound(Lease6::from_answer(&answer), asked);
+            }
+            match (answer.status, answer.ia_status) {
+                (Status::NoBinding | Status::NotOnLink, _) | (_, Status::NoBinding | Status::NotOnLink) => {
+                    (state.look(now.saturating_add(REFUSAL_WAIT)), vec![Action::Lost])
+                }
+                // Other faults of the server: keep asking until the time is over.
+                _ => (state, Vec::new()),
+            }
+        }
+        (Phase::Confirming { lease, since, .. }, Kind::Reply) => match answer.status {
+            Status::NotOnLink => (state.look(now), vec![Action::Lost]),
+            Status::Success => {
+                state.settle(lease, since);
+                (state, Vec::new())
+            }
+            _ => (state, Vec::new()),
+        },
+        _ => (state, Vec::new()),
+    }
+}
