@@ -1,5 +1,6 @@
 //! What firmware and strangers get from `/boot` and `/ipxe`.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -8,6 +9,7 @@ use farrier_shared::contract::BootNonce;
 use farrier_shared::contract::cmdline::BootParams;
 use farrier_shared::contract::options::{AgentOptions, OnFailure, Verify};
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
+use futures_util::FutureExt as _;
 
 use super::*;
 use crate::fixture::{Answer, Fixture, ask, host, key};
@@ -17,6 +19,27 @@ struct FixedCa(&'static str);
 impl CaBundle for FixedCa {
     fn pem(&self) -> Result<Vec<u8>, String> {
         if self.0.is_empty() { Err("no CA".to_owned()) } else { Ok(self.0.as_bytes().to_vec()) }
+    }
+}
+
+/// Changes the host so many times when it is asked for the bundle: between the reading of the host and its writing.
+struct MeddlingCa {
+    store: Store,
+    left: AtomicU32,
+}
+
+impl CaBundle for MeddlingCa {
+    fn pem(&self) -> Result<Vec<u8>, String> {
+        let left = self.left.load(Ordering::Relaxed);
+        if left > 0 {
+            self.left.store(left - 1, Ordering::Relaxed);
+            // A store in memory answers at once.
+            let host = self.store.get::<PhysicalHost>(&key("lab", "h1")).now_or_never().unwrap();
+            let mut host = host.unwrap().unwrap();
+            host.metadata.labels.insert("changes".to_owned(), left.to_string());
+            self.store.update(&host).now_or_never().unwrap().unwrap();
+        }
+        Ok(b"PEM".to_vec())
     }
 }
 
@@ -30,11 +53,15 @@ const CLIENT: &str = "192.0.2.50";
 impl Rig {
     async fn with(ca: &'static str, proxies: &str, reference_boot: bool) -> Self {
         let fixture = Fixture::in_state(HostState::Inspecting).await;
+        Self::around(fixture, Arc::new(FixedCa(ca)), proxies, reference_boot)
+    }
+
+    fn around(fixture: Fixture, ca: Arc<dyn CaBundle>, proxies: &str, reference_boot: bool) -> Self {
         let boot = Boot {
             store: fixture.store.clone(),
             clock: Arc::new(fixture.clock.clone()),
             timings: Arc::default(),
-            ca: Arc::new(FixedCa(ca)),
+            ca,
             url_base: "https://192.0.2.1:8082".parse().unwrap(),
             proxies: Arc::new(proxies.parse().unwrap()),
             rate: Arc::default(),
@@ -200,6 +227,21 @@ async fn s075_of_many_clients_at_once_exactly_one_is_served() {
     let (served, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|a| a.status == StatusCode::OK);
     assert_eq!(served.len(), 1);
     assert!(refused.iter().all(not_found));
+}
+
+#[tokio::test]
+async fn s077_a_host_that_changes_three_times_in_a_row_is_not_served_and_keeps_its_nonce() {
+    for (changes, served) in [(2, true), (3, false)] {
+        let fixture = Fixture::in_state(HostState::Inspecting).await;
+        let ca = MeddlingCa { store: fixture.store.clone(), left: AtomicU32::new(changes) };
+        let rig = Rig::around(fixture, Arc::new(ca), "", false);
+        let answer = rig.get(CLIENT, &rig.path()).await;
+        assert_eq!(answer.status == StatusCode::OK, served, "{changes}");
+        assert!(served || not_found(&answer));
+        let consumed = rig.fixture.host().await.status.bootstrap.and_then(|b| b.boot_nonce_consumed_at);
+        assert_eq!(consumed.is_some(), served, "{changes}");
+        assert_eq!(rig.get(CLIENT, &rig.path()).await.status, StatusCode::OK, "the nonce is good yet");
+    }
 }
 
 #[tokio::test]

@@ -5,12 +5,15 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Connections open, by address.
+type Counts = Arc<Mutex<HashMap<IpAddr, usize>>>;
+
 /// Connections open by address, and the most one may have. Clones count together.
 #[derive(Clone)]
 pub struct Shares {
     most: usize,
     exempt: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
-    open: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    open: Counts,
 }
 
 impl fmt::Debug for Shares {
@@ -22,7 +25,7 @@ impl fmt::Debug for Shares {
 /// A place taken; given back when dropped.
 #[derive(Debug)]
 pub(super) struct Share {
-    of: Option<(IpAddr, Arc<Mutex<HashMap<IpAddr, usize>>>)>,
+    of: Option<(IpAddr, Counts)>,
 }
 
 impl Shares {
@@ -86,7 +89,7 @@ mod tests {
     fn an_address_has_its_share_and_what_it_gives_back() {
         let shares = Shares::new(2, |ip| ip == "192.0.2.9".parse::<IpAddr>().unwrap());
         let first = shares.take(ip("192.0.2.1")).unwrap();
-        let second = shares.clone().take(ip("::ffff:192.0.2.1")).unwrap();
+        let second = shares.take(ip("::ffff:192.0.2.1")).unwrap();
         assert!(shares.take(ip("192.0.2.1")).is_none());
         let other = shares.take(ip("192.0.2.2")).unwrap();
         drop(first);
