@@ -10,6 +10,8 @@ pub mod deploy;
 pub mod disk;
 pub mod efi;
 pub mod facts;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod init;
 pub mod net;
 pub mod run;

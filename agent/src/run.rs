@@ -3,6 +3,8 @@
 mod afterwards;
 mod contact;
 mod deadline;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod options;
 mod other_disks;
 

@@ -6,6 +6,8 @@ pub mod boot;
 pub mod callback;
 pub mod cli;
 pub mod clock;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod images;
 pub mod listen;
 pub mod progress;

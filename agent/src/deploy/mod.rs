@@ -15,6 +15,8 @@ mod feed;
 mod fetch;
 mod finish;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod install;
 mod partitions;
 mod pipeline;

@@ -9,6 +9,8 @@ mod choose;
 mod device;
 mod discover;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub mod gpt;
 mod hints;
 mod holders;

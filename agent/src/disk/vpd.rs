@@ -36,6 +36,18 @@ impl Pages {
         .or_wwid(attribute(device, "wwid").as_deref())
     }
 
+    /// Pages with this content.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn of(serial: &[u8], designators: &[u8], ata: &[u8], wwid: &str) -> Self {
+        Self {
+            unit_serial: serial.to_vec(),
+            designators: designators.to_vec(),
+            ata_information: ata.to_vec(),
+            ..Self::default()
+        }
+        .or_wwid(Some(wwid))
+    }
+
     /// Older kernels show an ATA disk's names only in its `wwid`: `t10.ATA     MODEL(40)SERIAL(20)`.
     fn or_wwid(mut self, wwid: Option<&str>) -> Self {
         if self.ata_information.is_empty()

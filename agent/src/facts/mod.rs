@@ -5,6 +5,8 @@
 
 mod cpu;
 mod disks;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod health;
 pub mod lldp;
 mod management;

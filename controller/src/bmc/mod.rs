@@ -6,6 +6,8 @@
 pub mod access;
 mod address_list;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub mod redfish;
 
 use std::sync::Arc;

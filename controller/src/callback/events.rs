@@ -40,7 +40,7 @@ pub(super) async fn take(
 }
 
 /// The event with its texts made printable and short, unless it names another run.
-fn of_this_run(mut event: Event, credentials: &Credentials) -> Option<Event> {
+pub(super) fn of_this_run(mut event: Event, credentials: &Credentials) -> Option<Event> {
     let run = event.run.get_or_insert_with(|| credentials.run.clone());
     if *run != credentials.run {
         return None;

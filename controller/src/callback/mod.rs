@@ -7,6 +7,8 @@
 mod authenticate;
 mod bootstrap;
 mod events;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod logs;
 mod record;
 #[cfg(test)]

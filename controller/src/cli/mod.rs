@@ -7,6 +7,8 @@ mod client;
 mod delete;
 mod describe;
 mod failure;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod get;
 mod manifest;
 mod output;

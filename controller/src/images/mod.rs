@@ -2,6 +2,8 @@
 //!
 //! Files below one folder, by name; with byte ranges, so that an agent can go on where a connection broke.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod open;
 mod range;
 #[cfg(test)]

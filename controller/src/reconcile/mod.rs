@@ -8,6 +8,8 @@
 mod bmc;
 mod boot;
 mod checksum;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod host;
 mod index;
 mod machine;

@@ -1,6 +1,8 @@
 //! Kernel modules: finds the drivers of whatever hardware is there, and loads them.
 
 mod coldplug;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod index;
 mod pattern;
 

@@ -2,6 +2,8 @@
 //! ([`Lease`]), and the edge that runs it on an interface ([`client`]).
 
 pub mod client;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod lease;
 pub mod machine;
 mod message;

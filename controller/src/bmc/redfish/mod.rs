@@ -8,6 +8,8 @@ mod classify;
 mod client;
 mod connector;
 mod dns;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod gate;
 mod model;
 mod quirks;

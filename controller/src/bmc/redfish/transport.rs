@@ -209,7 +209,7 @@ impl Transport {
 
 /// Redfish's own name of an error, such as `Base.1.8.ActionNotSupported`. The text beside it is the BMC's, so it
 /// stays out of conditions.
-fn message_id(body: &[u8]) -> Option<String> {
+pub(super) fn message_id(body: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(body).ok()?;
     let error = value.get("error")?;
     let first = error.get("@Message.ExtendedInfo").and_then(|list| list.get(0)?.get("MessageId"));

@@ -1,0 +1,48 @@
+//! The way in for fuzzers: each parser of foreign bytes, fed with any bytes at all.
+//!
+//! A target checks by itself what must hold of whatever comes out, so that a fuzzer finds more than panics. The
+//! corpus in `tests/fuzz/corpus` runs through the same functions in the unit tests.
+
+pub use crate::deploy::fuzzing::image;
+pub use crate::disk::fuzzing::{partition_table, signatures, vpd};
+pub use crate::facts::fuzzing::smbios;
+pub use crate::init::modules::fuzzing::modalias;
+pub use crate::net::dhcp::fuzzing::dhcp;
+pub use crate::run::fuzzing::cmdline;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// Each target and its name, which is that of its corpus.
+    const TARGETS: &[(&str, fn(&[u8]))] = &[
+        ("cmdline", super::cmdline),
+        ("dhcp", super::dhcp),
+        ("image", super::image),
+        ("modalias", super::modalias),
+        ("partition_table", super::partition_table),
+        ("signatures", super::signatures),
+        ("smbios", super::smbios),
+        ("vpd", super::vpd),
+    ];
+
+    #[test]
+    fn every_input_of_the_corpus_is_taken_without_a_fault() {
+        for (name, target) in TARGETS {
+            let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/corpus").join(name);
+            let mut inputs = 0;
+            for entry in std::fs::read_dir(&dir).unwrap() {
+                target(&std::fs::read(entry.unwrap().path()).unwrap());
+                inputs += 1;
+            }
+            assert!(inputs > 0, "{} is empty", dir.display());
+        }
+    }
+
+    #[test]
+    fn nothing_at_all_is_taken_without_a_fault() {
+        for (_, target) in TARGETS {
+            target(&[]);
+        }
+    }
+}

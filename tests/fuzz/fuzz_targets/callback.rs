@@ -1,0 +1,5 @@
+//! Failures and events.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farrier_controller::fuzzing::callback(data));

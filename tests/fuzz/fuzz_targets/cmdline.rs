@@ -1,0 +1,5 @@
+//! Kernel command lines.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farrier_agent::fuzzing::cmdline(data));

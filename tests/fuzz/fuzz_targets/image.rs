@@ -1,0 +1,5 @@
+//! Images of every format.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farrier_agent::fuzzing::image(data));

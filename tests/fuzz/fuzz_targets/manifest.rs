@@ -1,0 +1,5 @@
+//! YAML files of objects.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farrier_controller::fuzzing::manifest(data));

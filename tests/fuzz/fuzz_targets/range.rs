@@ -1,0 +1,5 @@
+//! `Range` headers.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farrier_controller::fuzzing::range(data));

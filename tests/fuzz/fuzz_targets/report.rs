@@ -1,0 +1,5 @@
+//! Inspection reports.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farrier_controller::fuzzing::report(data));

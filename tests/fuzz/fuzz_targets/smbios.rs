@@ -1,0 +1,5 @@
+//! SMBIOS tables.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farrier_agent::fuzzing::smbios(data));
