@@ -29,7 +29,7 @@ demo: programs image target-os ## Build everything, boot a virtual machine, prov
 	@$(LAB) demo
 
 .PHONY: test
-test: check unit histories e2e ## Prove everything: format, lints, unit tests, documentation, licences, end-to-end runs
+test: check unit fuzz histories e2e ## Prove everything: format, lints, unit tests, fuzzing, documentation, licences, end-to-end runs
 
 .PHONY: deps
 deps: ## Install what building and the lab need
@@ -75,6 +75,14 @@ unit: deps ## Unit and integration tests
 	@echo "== unit: unit and integration tests"
 	@emulator=$$(tests/setup/sushy.sh $(BUILD)/sushy) && \
 		FARRIER_SUSHY_EMULATOR="$$emulator" $(RUN) test --locked --workspace
+
+# Seconds for each target, and targets when not all: `make fuzz FUZZ_SECONDS=600 FUZZ="dhcp image"`.
+FUZZ_SECONDS ?= 10
+FUZZ ?=
+.PHONY: fuzz
+fuzz: deps ## Fuzz every parser of foreign bytes, from the committed corpus
+	@echo "== fuzz: $(FUZZ_SECONDS) seconds for each parser of foreign bytes"
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) BUILD=$(BUILD) tests/fuzz/run.sh $(FUZZ)
 
 # Random histories of a model fleet, optimised since there are many: `make histories HISTORIES=1000000`.
 HISTORIES ?= 100000
