@@ -5,10 +5,12 @@
 
 pub use crate::deploy::fuzzing::image;
 pub use crate::disk::fuzzing::{partition_table, signatures, vpd};
+pub use crate::efi::fuzzing::boot_entries;
 pub use crate::facts::fuzzing::smbios;
 pub use crate::init::modules::fuzzing::modalias;
 pub use crate::net::dhcp::fuzzing::dhcp;
 pub use crate::run::fuzzing::cmdline;
+pub use crate::seed::fuzzing::file_system;
 
 #[cfg(test)]
 mod tests {
@@ -16,8 +18,10 @@ mod tests {
 
     /// Each target and its name, which is that of its corpus.
     const TARGETS: &[(&str, fn(&[u8]))] = &[
+        ("boot_entries", super::boot_entries),
         ("cmdline", super::cmdline),
         ("dhcp", super::dhcp),
+        ("file_system", super::file_system),
         ("image", super::image),
         ("modalias", super::modalias),
         ("partition_table", super::partition_table),

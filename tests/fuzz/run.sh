@@ -16,7 +16,7 @@ PATH="$work/bin:$(dirname "$(tests/setup/cargo.sh)"):$PATH"
 limits=(-rss_limit_mb=768 -timeout=10)
 longest() {
 	case $1 in
-	image | partition_table | signatures) echo 65536 ;;
+	file_system | image | partition_table | signatures) echo 65536 ;;
 	*) echo 8192 ;;
 	esac
 }

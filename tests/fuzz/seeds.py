@@ -182,6 +182,39 @@ IDENTIFY[54:94] = b"aSsmnu gSS D78 0VE O0152BG              "
 seed("vpd", "ata", bytes([0, 0]) + bytes(60) + bytes(IDENTIFY))
 seed("vpd", "wwid", b"t10.ATA     Samsung SSD 870 EVO 250GB               S6PENX0T123456     ")
 
+for name, fields in [
+    ("ext4", [(0x438, b"\x53\xef"), (0x418, b"\2"), (0x478, b"COS_OEM")]),
+    ("btrfs", [(0x10040, b"_BHRfS_M"), (0x1012B, b"OEM")]),
+    ("fat", [(0, b"\xeb\x3c\x90"), (11, b"\0\2\4\4\0\2"), (21, b"\xf8"), (0x26, b"\x29"), (0x2B, b"CIDATA     FAT16   "), (510, b"\x55\xaa")]),
+]:
+    seed("file_system", name, at(*fields, size=max(offset + len(mark) for offset, mark in fields) + 64))
+
+
+# UEFI boot entries.
+
+
+def node(kind, subtype, data=b""):
+    return struct.pack("<BBH", kind, subtype, len(data) + 4) + data
+
+
+def option(name, path):
+    return struct.pack("<IH", 1, len(path)) + name.encode("utf-16-le") + b"\0\0" + path
+
+
+def entry(number, content):
+    return struct.pack("<HB", number, len(content)) + content
+
+
+DRIVE = node(4, 1, struct.pack("<IQQ16sBB", 1, 2048, 6144, b"\7" * 16, 2, 2))
+LOADER = node(4, 4, "\\EFI\\BOOT\\BOOTX64.EFI\0".encode("utf-16-le"))
+STOP = node(0x7F, 0xFF)
+NETWORK = node(2, 1, bytes(8)) + node(3, 11, bytes(33)) + node(3, 12, bytes(23)) + STOP
+ENTRIES = entry(0, option("UEFI PXEv4", NETWORK)) + entry(1, option("Farrier", DRIVE + LOADER + STOP))
+ENTRIES += entry(2, option("debian", DRIVE + node(4, 4, "\\EFI\\debian\\shimx64.efi\0".encode("utf-16-le")) + STOP))
+seed("boot_entries", "board", bytes([0, 0, 0, 3]) + struct.pack("<HHH", 2, 0, 1) + ENTRIES)
+seed("boot_entries", "disk-first", bytes([1, 2, 0, 2]) + struct.pack("<HH", 0, 2) + ENTRIES[:120])
+seed("boot_entries", "none", bytes(4))
+
 # Images, each of the same small disk.
 
 DISK = gpt(512, 2048, [(40, 2000, "root")]).ljust(4096, b"\0") + bytes(range(256)) * 8

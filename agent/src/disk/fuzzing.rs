@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use super::BlockDevice;
 use super::gpt::{Gpt, looks_partitioned, mbr_extents, mbr_numbers};
+use super::inventory::Inventory;
 use super::vpd::Pages;
 use super::wipe::{clear, wipe};
 
@@ -88,6 +89,8 @@ pub fn signatures(bytes: &[u8]) {
         for sector in [512, 4096] {
             let disk = Memory { store: Mutex::new(store.clone()), size: size as u64, sector };
             super::signatures(&disk).expect("memory can be read");
+            let held = Inventory::take(&disk).expect("memory can be read");
+            let _ = (held.members(), held.repeats(&held));
             if sector == 512 { wipe(&disk) } else { clear(&disk) }.expect("memory can be wiped");
             assert_eq!(super::signatures(&disk).expect("memory can be read"), [""; 0]);
         }

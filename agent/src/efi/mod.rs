@@ -10,6 +10,8 @@
 mod device_path;
 mod error;
 mod esp;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod load_option;
 mod plan;
 mod variables;

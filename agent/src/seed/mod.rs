@@ -7,6 +7,8 @@ mod config_drive;
 mod cos_oem;
 mod error;
 mod filesystem;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod ignition;
 mod mount;
 mod nocloud;

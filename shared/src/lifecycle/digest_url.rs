@@ -62,8 +62,9 @@ fn percent_decoded(text: &str) -> Option<String> {
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         if byte == b'%' {
-            let pair = [rest.next()?, rest.next()?];
-            bytes.push(u8::from_str_radix(std::str::from_utf8(&pair).ok()?, 16).ok()?);
+            let mut pair = [0];
+            hex::decode_to_slice([rest.next()?, rest.next()?], &mut pair).ok()?;
+            bytes.push(pair[0]);
         } else {
             bytes.push(byte);
         }

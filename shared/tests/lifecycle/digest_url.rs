@@ -78,6 +78,7 @@ fn s166_names_come_from_the_last_segment() {
         "https://x.example/a/",
         "https://x.example/a%2fb",
         "https://x.example/%ff",
+        "https://x.example/%+f",
     ] {
         assert_eq!(file_name(&url(none)), Err(ChecksumError::NoFileName), "{none}");
     }
