@@ -6,11 +6,13 @@
 pub use crate::deploy::fuzzing::image;
 pub use crate::disk::fuzzing::{partition_table, signatures, vpd};
 pub use crate::efi::fuzzing::boot_entries;
-pub use crate::facts::fuzzing::smbios;
+pub use crate::facts::fuzzing::{lldp, smbios};
 pub use crate::init::modules::fuzzing::modalias;
 pub use crate::net::dhcp::fuzzing::dhcp;
+pub use crate::net::fuzzing::{dhcp6, router_advertisement};
 pub use crate::run::fuzzing::cmdline;
 pub use crate::seed::fuzzing::file_system;
+pub use crate::time::fuzzing::sntp;
 
 #[cfg(test)]
 mod tests {
@@ -21,12 +23,16 @@ mod tests {
         ("boot_entries", super::boot_entries),
         ("cmdline", super::cmdline),
         ("dhcp", super::dhcp),
+        ("dhcp6", super::dhcp6),
         ("file_system", super::file_system),
         ("image", super::image),
+        ("lldp", super::lldp),
         ("modalias", super::modalias),
         ("partition_table", super::partition_table),
+        ("router_advertisement", super::router_advertisement),
         ("signatures", super::signatures),
         ("smbios", super::smbios),
+        ("sntp", super::sntp),
         ("vpd", super::vpd),
     ];
 

@@ -10,6 +10,7 @@ import bz2
 import gzip
 import json
 import lzma
+import socket
 import struct
 import subprocess
 import tempfile
@@ -121,6 +122,50 @@ seed("dhcp", "endless", dhcp((53, b"\2"), (54, ip("10.0.0.1")), (51, b"\xff" * 4
 PAYLOAD = dhcp(*ACK)
 PACKET = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28 + len(PAYLOAD), 0, 0, 64, 17, 0, ip("10.0.0.1"), ip("10.0.0.77"))
 seed("dhcp", "packet", PACKET + struct.pack("!HHHH", 67, 68, 8 + len(PAYLOAD), 0) + PAYLOAD)
+
+# IPv6, LLDP, SNTP.
+
+
+def ip6(text):
+    return socket.inet_pton(socket.AF_INET6, text)
+
+
+def advertisement(flags, *options):
+    body = struct.pack("!BBHBBHII", 134, 0, 0, 64, flags, 1800, 0, 0) + b"".join(options)
+    return struct.pack("!IHBB", 6 << 28, len(body), 58, 255) + ip6("fe80::1") + ip6("ff02::1") + body
+
+
+NAMES = b"\3lab\7example\0\3one\7example\0"
+RDNSS = struct.pack("!BBHI", 25, 5, 0, 600) + ip6("2001:db8::53") + ip6("2001:db8::54")
+DNSSL = struct.pack("!BBHI", 31, 4, 0, 600) + NAMES.ljust(24, b"\0")
+PREFIX = struct.pack("!BBBBIII", 3, 4, 64, 0xC0, 86400, 14400, 0) + ip6("2001:db8::")
+MTU = struct.pack("!BBHI", 5, 1, 0, 9000)
+seed("router_advertisement", "radvd", advertisement(0, b"\1\1RT\0\0\0\1", PREFIX, MTU, RDNSS, DNSSL))
+seed("router_advertisement", "managed", advertisement(0xC8, PREFIX))
+seed("router_advertisement", "void", advertisement(0, b"\5\0\0\0\0\0\0\0"))
+
+
+def option6(code, value):
+    return struct.pack("!HH", code, len(value)) + value
+
+
+LEASE = struct.pack("!III", 1, 1800, 2880) + option6(5, ip6("2001:db8::77") + struct.pack("!II", 3600, 7200))
+BOTH = option6(1, b"\0\3\0\1RT\0\0\0\1") + option6(2, b"\0\3\0\1RT\0\0\0\2") + option6(3, LEASE) + option6(7, b"\xff")
+BOTH += option6(23, ip6("2001:db8::53")) + option6(24, NAMES) + option6(31, ip6("2001:db8::123")) + option6(56, option6(1, ip6("2001:db8::124")))
+seed("dhcp6", "advertise", b"\0\0\0\1" + b"\2\1\2\3" + BOTH)
+seed("dhcp6", "reply", b"\0\0\0\1" + b"\7\1\2\3" + BOTH + option6(13, b"\0\0fine"))
+seed("dhcp6", "none", b"\0\0\0\1" + b"\2\1\2\3" + option6(3, struct.pack("!III", 1, 0, 0) + option6(13, b"\0\2none")))
+
+
+def tlv(kind, value):
+    return struct.pack("!H", kind << 9 | len(value)) + value
+
+
+SWITCH = tlv(1, b"\4\0\x1c\x73\1\2\3") + tlv(2, b"\5Ethernet12") + tlv(3, b"\0\x78") + tlv(4, b"to rack1-u7") + tlv(5, b"leaf1.lab.example")
+seed("lldp", "switch", SWITCH + tlv(127, b"\0\x80\xc2\1\0\7") + tlv(0, b""))
+seed("lldp", "addresses", tlv(1, b"\5\1\x0a\0\0\1") + tlv(2, b"\3\0\x1c\x73\1\2\4") + tlv(0, b""))
+seed("sntp", "answer", bytes([0x24, 2, 6, 0xEC]) + bytes(20) + b"\1\2\3\4\5\6\7\x08" + bytes(8) + struct.pack("!II", 3974000000, 1))
+seed("sntp", "kiss", bytes([0xE4, 0, 6, 0xEC]) + bytes(8) + b"RATE" + bytes(32))
 
 # Partition tables: led by sector size and disk size.
 

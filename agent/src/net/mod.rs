@@ -12,6 +12,8 @@ pub mod dhcp;
 pub mod dhcp6;
 mod dns;
 mod family;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub mod ipv6;
 mod keep;
 pub mod links;

@@ -5,6 +5,8 @@
 
 pub mod bounds;
 mod clock;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub mod server;
 pub mod sntp;
 

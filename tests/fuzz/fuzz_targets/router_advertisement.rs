@@ -1,0 +1,5 @@
+//! Router advertisements.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| farrier_agent::fuzzing::router_advertisement(data));
