@@ -108,13 +108,13 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
 
     contact.event(EventName::Installing, "looking at the image");
     let images = ImageClient::new(resolver).map_err(|e| Failure::new("image", &e.reason()))?;
-    let peek = async { images.peek(&params.target).await.map_err(|e| Failure::new("image", &e.reason())) };
+    let order = options::order(&options, &params);
+    let peek = async { images.peek(&order.source).await.map_err(|e| Failure::new("image", &e.reason())) };
     let image = within("image", PEEK_WAIT, peek).await?;
     // Looked up anew: the wait may have been long, and only now is known how large a disk is needed.
     let disks = look_around(&root).await?.disks;
     let disk = choose(&disks, &wish(image.required), &root)?;
 
-    let order = options::order(&options, &params);
     let roots = facts::roots(&root);
     let disk_name = disk.path.display().to_string();
     let target: Arc<dyn Target> = Arc::new(KernelTarget::new(disk, roots));

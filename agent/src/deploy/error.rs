@@ -36,6 +36,16 @@ pub enum DeployError {
         /// How often it was tried since the last byte.
         attempts: u32,
     },
+    /// Every place of the image is slower than it may be.
+    #[error("{host} brings only {rate} bytes per second, less than farrier.min-rate, after {received} bytes")]
+    TooSlow {
+        /// Image server.
+        host: String,
+        /// Bytes per second.
+        rate: u64,
+        /// Bytes of the image that came.
+        received: u64,
+    },
     /// A redirect that must not be followed.
     #[error("{host} redirects {cause}")]
     Redirect {
@@ -206,6 +216,7 @@ impl DeployError {
             Self::Client { .. }
             | Self::Status { .. }
             | Self::Transport { .. }
+            | Self::TooSlow { .. }
             | Self::Redirect { .. }
             | Self::Truncated { .. }
             | Self::Replaced { .. } => "fetch",

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use farrier_shared::contract::Digest;
 use farrier_shared::contract::options::{Grow, Verify};
-use farrier_shared::contract::{Digest, WebUrl};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 
 use super::decode::Limits;
@@ -16,7 +16,7 @@ use super::finish::{commit, read_back};
 use super::partitions::settle;
 use super::pipeline::{Served, Stages};
 use super::place::{Content, Hashing};
-use super::{DeployError, ImageClient, Progress, Step, Timing};
+use super::{DeployError, ImageClient, Progress, Source, Step, Timing};
 use crate::disk::io::forget_cache;
 use crate::disk::wipe::{clear, log_found, wipe};
 use crate::disk::{Access, BlockDevice, Target, gpt};
@@ -29,7 +29,7 @@ const AUTO_READ_BACK: u64 = 8 << 30;
 #[derive(Clone, Debug)]
 pub struct Order {
     /// Where the image is.
-    pub image: WebUrl,
+    pub source: Source,
     /// Digest of the served bytes.
     pub digest: Digest,
     /// Digest of the decoded bytes, when the operator gave one (`farrier.content-digest`).
@@ -65,7 +65,7 @@ pub async fn install(
     seed: Arc<dyn Seed>,
     progress: Arc<Progress>,
 ) -> Result<Outcome, DeployError> {
-    let mut download = client.download(&order.image);
+    let mut download = client.download(&order.source);
     // The first bytes are waited for here, since the stages want to know the length.
     let first = download.next().await?;
     progress.begin(Step::Writing, download.total);
@@ -73,7 +73,7 @@ pub async fn install(
     let (done, mut result) = oneshot::channel();
     let work = Work {
         order: order.clone(),
-        host: download.host().to_owned(),
+        host: order.source.hosts(),
         total: download.total,
         timing: client.timing.clone(),
         target,

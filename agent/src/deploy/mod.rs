@@ -29,6 +29,6 @@ mod zeros;
 mod tests;
 
 pub use error::DeployError;
-pub use fetch::{ImageClient, ImageFacts, Timing};
+pub use fetch::{ImageClient, ImageFacts, Source, Timing};
 pub use install::{Order, Outcome, install};
 pub use progress::{Progress, Sampler, Snapshot, Step};

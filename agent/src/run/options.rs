@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use farrier_shared::contract::cmdline::BootParams;
-use farrier_shared::contract::options::{AgentOptions, OptionError};
+use farrier_shared::contract::options::{AgentOptions, Mirrors, OptionError};
 
-use crate::deploy::Order;
+use crate::deploy::{Order, Source};
 
 /// Reads the parameters; keys without the prefix.
 ///
@@ -19,7 +19,11 @@ pub(super) fn read(extra: &HashMap<String, String>) -> Result<AgentOptions, Opti
 /// What is to be installed.
 pub(super) fn order(options: &AgentOptions, params: &BootParams) -> Order {
     Order {
-        image: params.target.clone(),
+        source: Source {
+            image: params.target.clone(),
+            mirrors: options.mirrors.iter().flat_map(Mirrors::iter).cloned().collect(),
+            min_rate: options.min_rate.unwrap_or_default(),
+        },
         digest: params.target_digest,
         content_digest: options.content_digest,
         verify: options.verify.unwrap_or_default(),

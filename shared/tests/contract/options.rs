@@ -13,6 +13,11 @@ fn samples(option: AgentOption) -> (Vec<&'static str>, Vec<&'static str>) {
     match option {
         AgentOption::Verify => (vec!["auto", "readback", "off"], vec!["maybe", "Auto", "off,"]),
         AgentOption::ContentDigest => (vec![digest], vec!["md5:0", "sha256:", "sha256:AB"]),
+        AgentOption::Mirrors => (
+            vec!["http://a/b", "http://a/b?c=d,https://[fd00::1]:8443/e"],
+            vec!["a", "ftp://a/b", "http://a/,", ","],
+        ),
+        AgentOption::MinRate => (vec!["0", "5M", "700", "1G"], vec!["5MB", "-1", "1.5M", "fast"]),
         AgentOption::OnFailure => (vec!["poweroff", "reboot"], vec!["dance", "REBOOT"]),
         AgentOption::DiskHints => {
             (vec!["size>=400G,rotational=0", "model~=980", "hctl=0:0:0:0"], vec!["serial>1", ",", "size=big"])

@@ -1,5 +1,7 @@
 //! Images that are not in order: nothing boots afterwards, and the reason is told without the URL's secrets.
 
+use liblzma::stream::{Check, Filters, LzmaOptions, Stream};
+
 use super::disk::FileTarget;
 use super::image::{IMAGE, MIB, gpt_image, gzip, noise};
 use super::qcow2::Qcow2;
@@ -214,7 +216,7 @@ async fn what_is_no_image_is_refused_by_name_and_touches_nothing() {
         fails(&server, sha256(&served), &target, reason).await;
         assert!(target.is_untouched());
         if !served.is_empty() {
-            assert!(client().peek(&server.url()).await.is_err() || reason == "not a disk image");
+            assert!(client().peek(&Source::new(server.url())).await.is_err() || reason == "not a disk image");
         }
     }
 }
@@ -254,4 +256,65 @@ async fn decoded_bytes_other_than_ordered_are_refused() {
     let error = run_order(&wrong, &target, false).await.unwrap_err();
     assert!(error.reason().contains("decoded image digest mismatch"), "{error}");
     assert!(target.is_unbootable());
+}
+
+#[tokio::test]
+async fn a_download_cut_at_every_percent_is_whole_in_the_end() {
+    let (image, formats) = &*IMAGE;
+    for (name, served) in formats.iter().filter(|(name, _)| ["raw", "zstd", "xz of blocks"].contains(name)) {
+        let cuts = vec![Answer::CutAfter(served.len() / 100 + 1); 99];
+        let server = Server::start(served, &cuts, Answer::Honest).await;
+        let target = FileTarget::new(4 * MIB as u64, 512);
+        let outcome = run(&server, sha256(served), &target).await.expect(name);
+        assert_eq!((outcome.written, server.requests().len()), (image.len() as u64, 100), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_dies_at_any_percent_leaves_nothing_that_boots() {
+    let (image, _) = &*IMAGE;
+    for percent in 0..100 {
+        let cut = Answer::CutAfter(image.len() * percent / 100);
+        let server = Server::start(image, &[cut], Answer::Status(503)).await;
+        let target = FileTarget::new(4 * MIB as u64, 512);
+        fails(&server, sha256(image), &target, "fetch: HTTP 503 from 127.0.0.1").await;
+    }
+}
+
+#[tokio::test]
+async fn a_storm_between_all_bytes_is_sat_out_as_long_as_some_come() {
+    let (image, _) = &*IMAGE;
+    let storm = [503, 429].map(Answer::Status);
+    let answers: Vec<_> =
+        (0..20).flat_map(|_| storm.iter().cloned().chain([Answer::CutAfter(image.len() / 20)])).collect();
+    let server = Server::start(image, &answers, Answer::Honest).await;
+    run(&server, sha256(image), &FileTarget::new(4 * MIB as u64, 512)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_bomb_of_any_kind_ends_at_the_end_of_the_disk() {
+    let mut bomb = vec![0; 64 * MIB];
+    bomb[510..512].copy_from_slice(&[0x55, 0xaa]);
+    for (name, served) in super::image::bombs(&bomb) {
+        assert!(served.len() < MIB, "{name} is no bomb: {} bytes", served.len());
+        let server = Server::honest(&served).await;
+        let target = FileTarget::new(32 * MIB as u64, 512);
+        fails(&server, sha256(&served), &target, "image is ").await;
+        assert!(target.sent() < 16 * MIB as u64, "{name}: {} bytes sent", target.sent());
+    }
+}
+
+#[tokio::test]
+async fn an_xz_dictionary_cannot_demand_memory() {
+    let (image, _) = &*IMAGE;
+    let mut options = LzmaOptions::new_preset(0).unwrap();
+    options.dict_size(256 << 20);
+    let stream = Stream::new_stream_encoder(Filters::new().lzma2(&options), Check::Crc64).unwrap();
+    let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+    std::io::Write::write_all(&mut encoder, image).unwrap();
+    let served = encoder.finish().unwrap();
+    let server = Server::honest(&served).await;
+    let target = FileTarget::new(DISK, 512);
+    fails(&server, sha256(&served), &target, "compress with xz -9 or less").await;
+    assert!(target.is_untouched());
 }

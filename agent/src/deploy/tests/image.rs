@@ -138,3 +138,15 @@ pub(super) fn formats(image: &[u8]) -> Formats {
         ("qcow2 with zstd", Qcow2 { compression: Some(1), cluster_bits: 16, ..Qcow2::default() }.make(image)),
     ]
 }
+
+/// The same bytes in each format that compresses.
+pub(super) fn bombs(bytes: &[u8]) -> Formats {
+    vec![
+        ("gzip", gzip(bytes)),
+        ("zstd", zstd(bytes)),
+        ("xz", xz(bytes, 0)),
+        ("bzip2", bzip2(bytes)),
+        ("lz4", lz4(bytes)),
+        ("qcow2", Qcow2 { cluster_bits: 16, ..Qcow2::default() }.make(bytes)),
+    ]
+}

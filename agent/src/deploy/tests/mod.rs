@@ -5,6 +5,7 @@ mod disk;
 mod faults;
 mod hostile;
 mod image;
+mod mirrors;
 mod qcow2;
 mod server;
 mod straight;
@@ -19,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::disk::FileTarget;
 use self::server::Server;
-use super::{DeployError, ImageClient, Order, Outcome, Progress, Timing, install};
+use super::{DeployError, ImageClient, Order, Outcome, Progress, Source, Timing, install};
 use crate::disk::{DiskError, Target};
 use crate::seed::{Seed, SeedError};
 
@@ -38,6 +39,7 @@ fn client() -> ImageClient {
     let timing = Timing {
         connect: Duration::from_secs(5),
         stall: Duration::from_millis(300),
+        rate_window: Duration::from_millis(30),
         attempts: 4,
         first_wait: Duration::from_millis(1),
         longest_wait: Duration::from_millis(4),
@@ -68,7 +70,13 @@ fn sha256(bytes: &[u8]) -> Digest {
 }
 
 fn order(server: &Server, digest: Digest) -> Order {
-    Order { image: server.url(), digest, content_digest: None, verify: Verify::Auto, grow: Grow::Off }
+    Order {
+        source: Source::new(server.url()),
+        digest,
+        content_digest: None,
+        verify: Verify::Auto,
+        grow: Grow::Off,
+    }
 }
 
 /// Installs what the server has, which `digest` names.

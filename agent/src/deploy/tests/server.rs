@@ -17,6 +17,8 @@ pub(super) enum Answer {
     CutAfter(usize),
     /// Nothing more comes after this many bytes of body.
     StallAfter(usize),
+    /// What was asked for, a kilobyte every few milliseconds.
+    Trickle,
     /// The whole file, whatever range was asked for; cut after this many bytes.
     NoRanges(usize),
     /// A status without a body.
@@ -148,6 +150,12 @@ async fn serve(mut stream: TcpStream, plan: &Mutex<Plan>) -> std::io::Result<()>
         Answer::StallAfter(n) => {
             stream.write_all(&rest[..n.min(rest.len())]).await?;
             tokio::time::sleep(Duration::from_secs(3600)).await;
+        }
+        Answer::Trickle => {
+            for piece in rest.chunks(1 << 10) {
+                stream.write_all(piece).await?;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
         }
         _ => stream.write_all(rest).await?,
     }

@@ -179,7 +179,7 @@ async fn the_head_of_an_image_tells_how_large_a_disk_it_needs() {
     let (image, formats) = &*IMAGE;
     for (name, served) in formats {
         let server = Server::honest(served).await;
-        let facts = client().peek(&server.url()).await.expect(name);
+        let facts = client().peek(&Source::new(server.url())).await.expect(name);
         assert_eq!(facts.served, Some(served.len() as u64), "{name}");
         assert_eq!(facts.required, image.len() as u64, "{name}");
     }

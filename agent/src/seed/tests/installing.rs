@@ -12,7 +12,7 @@ use reqwest::dns::{Name, Resolve, Resolving};
 use sha2::Digest as _;
 
 use super::{Loop, MIB, USER_DATA, disk_image, ext4, payload};
-use crate::deploy::{DeployError, ImageClient, Order, Outcome, Progress, Timing, install};
+use crate::deploy::{DeployError, ImageClient, Order, Outcome, Progress, Source, Timing, install};
 use crate::disk::{Access, Disk, KernelTarget, Roots, Target as _, discover, signatures};
 use crate::seed::seed;
 
@@ -32,7 +32,7 @@ async fn install_on(disk: &Loop, image: &[u8]) -> Result<Outcome, DeployError> {
     let url = format!("http://{}/image", listener.local_addr().unwrap());
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
     let order = Order {
-        image: url.parse().unwrap(),
+        source: Source::new(url.parse().unwrap()),
         digest: Digest::from_bytes(sha2::Sha256::digest(image).into()),
         content_digest: None,
         verify: Verify::ReadBack,

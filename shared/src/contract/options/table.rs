@@ -1,8 +1,8 @@
 //! The table itself, and what follows from it.
 
 use super::{
-    Bond, DiskHints, EfiBoot, Grow, Ip6, Mtu, NtpServers, OnFailure, OptionError, PREFIX, Scope, SeedKind,
-    Verify, VlanId, is_word,
+    Bond, DiskHints, EfiBoot, Grow, Ip6, MinRate, Mirrors, Mtu, NtpServers, OnFailure, OptionError, PREFIX,
+    Scope, SeedKind, Verify, VlanId, is_word,
 };
 use crate::contract::digest::Digest;
 
@@ -77,6 +77,10 @@ table! {
     Verify, verify: Verify, "verify", Machine, "auto, readback or off";
     /// Digest of the decoded bytes of the image.
     ContentDigest, content_digest: Digest, "content-digest", Machine, "sha256: and 64 lower-case hex digits";
+    /// Further places of the image.
+    Mirrors, mirrors: Mirrors, "mirrors", Machine, "one to eight URLs, separated by commas";
+    /// How slow an image server may be.
+    MinRate, min_rate: MinRate, "min-rate", Both, "bytes per second such as 5M, or 0";
     /// What becomes of the machine when the run fails.
     OnFailure, on_failure: OnFailure, "on-failure", Both, "poweroff or reboot";
     /// What the target disk must be like.

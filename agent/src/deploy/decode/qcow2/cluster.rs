@@ -2,7 +2,7 @@
 
 use std::io;
 
-use flate2::{Decompress, FlushDecompress};
+use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{Decoder, InBuffer, Operation as _, OutBuffer};
 
 use super::super::WINDOW_LOG;
@@ -76,8 +76,12 @@ impl Inflate {
         let made = match self {
             Self::Deflate(inflate) => {
                 inflate.reset(false);
-                let done = inflate.decompress(bytes, cluster, FlushDecompress::Finish);
-                done.ok().and_then(|_| usize::try_from(inflate.total_out()).ok())
+                let status = inflate.decompress(bytes, cluster, FlushDecompress::Finish);
+                // Where the file ends no more bytes can have been part of the stream, so it must have ended, too.
+                status
+                    .ok()
+                    .filter(|status| !cut || *status == Status::StreamEnd)
+                    .and_then(|_| usize::try_from(inflate.total_out()).ok())
             }
             Self::Zstd(decoder) => inflate_zstd(decoder, bytes, cluster).ok(),
         };

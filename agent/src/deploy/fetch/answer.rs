@@ -1,0 +1,164 @@
+//! What the head of an answer says, and whether its body goes on where the last one stopped.
+
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED};
+use reqwest::{Response, StatusCode};
+
+/// What tells one version of a file from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    header: HeaderName,
+    pub(super) value: Vec<u8>,
+}
+
+impl Mark {
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        [ETAG, LAST_MODIFIED].into_iter().find_map(|header| {
+            let value = headers.get(&header)?.as_bytes().to_vec();
+            Some(Self { header, value })
+        })
+    }
+
+    /// A weak entity tag may not be sent with a range (RFC 9110 section 13.1.5); we compare it ourselves.
+    pub(super) fn is_strong(&self) -> bool {
+        !self.value.starts_with(b"W/")
+    }
+}
+
+/// The head of an answer.
+#[derive(Clone, Debug)]
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    length: Option<u64>,
+    /// First byte and whole length of `Content-Range: bytes 5-9/10`; the length may be `*`.
+    range: Option<(u64, Option<u64>)>,
+    pub(super) mark: Option<Mark>,
+}
+
+/// What is known of the image when an answer comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    /// Bytes that came before.
+    pub(super) received: u64,
+    /// Bytes announced in all.
+    pub(super) total: Option<u64>,
+    /// Version of the file at this place, if it answered before.
+    pub(super) mark: Option<&'a Mark>,
+}
+
+/// What to do with the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Take it, after dropping `skip` bytes of it.
+    Take { skip: u64, total: Option<u64> },
+    /// The server has trouble of its own.
+    Later,
+    /// It will not serve it.
+    Refused,
+    /// It has another image, by this of it.
+    Differs(&'static str),
+    /// There is no more of it than came already.
+    NoMore,
+}
+
+impl Head {
+    pub(super) fn of(response: &Response) -> Self {
+        let headers = response.headers();
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        Self {
+            status: response.status(),
+            length: text(CONTENT_LENGTH).and_then(|value| value.parse().ok()),
+            range: text(CONTENT_RANGE).and_then(parse_range),
+            mark: Mark::of(headers),
+        }
+    }
+
+    /// Whether the body is, or goes on with, the image that is known.
+    pub(super) fn judge(&self, known: Known<'_>) -> Verdict {
+        let resumed = known.received > 0;
+        let (total, skip) = match self.status {
+            StatusCode::OK => (self.length, known.received),
+            StatusCode::PARTIAL_CONTENT if resumed => match self.range {
+                Some((first, total)) if first == known.received => {
+                    let by_length = self.length.and_then(|length| length.checked_add(first));
+                    (total.or(by_length), 0)
+                }
+                _ => return Verdict::Differs("range"),
+            },
+            StatusCode::RANGE_NOT_SATISFIABLE if resumed => return Verdict::NoMore,
+            status if matches!(status.as_u16(), 408 | 425 | 429) || status.is_server_error() => {
+                return Verdict::Later;
+            }
+            _ => return Verdict::Refused,
+        };
+        if !resumed {
+            return Verdict::Take { skip, total };
+        }
+        match (known.mark, &self.mark) {
+            (Some(before), Some(now)) if before != now => return Verdict::Differs("version mark"),
+            // At a place that has not answered before nothing but the length can agree.
+            (None, _) if total.is_none() => return Verdict::Differs("length"),
+            _ => {}
+        }
+        if known.total != total && (known.total.is_some() || known.mark.is_none()) {
+            return Verdict::Differs("length");
+        }
+        Verdict::Take { skip, total: known.total }
+    }
+}
+
+fn parse_range(text: &str) -> Option<(u64, Option<u64>)> {
+    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, _) = range.split_once('-')?;
+    Some((first.parse().ok()?, total.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(tag: &str) -> Option<Mark> {
+        Some(Mark { header: ETAG, value: tag.as_bytes().to_vec() })
+    }
+
+    fn head(status: u16, length: Option<u64>, range: Option<&str>, tag: &str) -> Head {
+        let status = StatusCode::from_u16(status).unwrap();
+        Head { status, length, range: range.and_then(parse_range), mark: mark(tag) }
+    }
+
+    #[test]
+    fn a_body_is_taken_only_where_it_goes_on_with_the_same_image() {
+        use Verdict::{Differs, Later, NoMore, Refused, Take};
+        let one = mark("1");
+        let fresh = Known { received: 0, total: None, mark: None };
+        let resumed = Known { received: 10, total: Some(30), mark: one.as_ref() };
+        let elsewhere = Known { mark: None, ..resumed };
+        let unknown_length = Known { total: None, ..resumed };
+        let take = |skip, total| Take { skip, total };
+        let rest = Some("bytes 10-29/30");
+        let table = [
+            (head(200, Some(30), None, "1"), fresh, take(0, Some(30))),
+            (head(200, None, None, "1"), fresh, take(0, None)),
+            (head(206, Some(20), rest, "1"), fresh, Refused),
+            (head(206, Some(20), rest, "1"), resumed, take(0, Some(30))),
+            (head(206, Some(20), Some("bytes 10-29/*"), "1"), resumed, take(0, Some(30))),
+            (head(206, Some(21), Some("bytes 10-30/*"), "1"), resumed, Differs("length")),
+            (head(206, Some(20), Some("bytes 11-29/30"), "1"), resumed, Differs("range")),
+            (head(206, Some(20), None, "1"), resumed, Differs("range")),
+            (head(206, Some(20), rest, "2"), resumed, Differs("version mark")),
+            (head(206, Some(20), Some("bytes 10-30/31"), "1"), resumed, Differs("length")),
+            (head(200, Some(30), None, "1"), resumed, take(10, Some(30))),
+            (head(200, Some(31), None, "1"), resumed, Differs("length")),
+            (head(206, Some(20), rest, "2"), elsewhere, take(0, Some(30))),
+            (head(206, None, Some("bytes 10-29/*"), "2"), elsewhere, Differs("length")),
+            (head(206, None, Some("bytes 10-29/*"), "1"), unknown_length, take(0, None)),
+            (head(206, Some(20), rest, "2"), Known { total: None, ..elsewhere }, Differs("length")),
+            (head(416, None, None, "1"), resumed, NoMore),
+            (head(503, None, None, "1"), resumed, Later),
+            (head(429, None, None, "1"), fresh, Later),
+            (head(404, None, None, "1"), resumed, Refused),
+        ];
+        for (head, known, expected) in table {
+            assert_eq!(head.judge(known), expected, "{head:?} {known:?}");
+        }
+    }
+}
