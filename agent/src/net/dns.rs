@@ -6,13 +6,13 @@ use std::str::FromStr as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hickory_resolver::TokioResolver;
+use hickory_resolver::Resolver;
 use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts};
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::Name;
 use reqwest::dns::{Addrs, Resolve, Resolving};
 use tokio::sync::watch;
 
+use super::on_interface::OnInterface;
 use super::{Network, NetworkConfig};
 
 /// Most servers asked; more only lengthen the wait for a name nobody knows.
@@ -61,6 +61,7 @@ pub(super) fn fixed_resolver(config: &NetworkConfig) -> Arc<dyn Resolve> {
 /// What a resolver is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Settings {
+    interface: String,
     servers: Vec<IpAddr>,
     search: Vec<String>,
     strategy: LookupIpStrategy,
@@ -75,19 +76,19 @@ impl Settings {
             (_, None) => LookupIpStrategy::Ipv4Only,
         };
         let servers = config.dns().into_iter().take(MAX_SERVERS).collect();
-        Self { servers, search: config.search(), strategy }
+        Self { interface: config.interface.clone(), servers, search: config.search(), strategy }
     }
 }
 
 struct LeaseResolver {
     network: watch::Receiver<NetworkConfig>,
     /// The last one built, and what from.
-    built: Mutex<Option<(Settings, Arc<TokioResolver>)>>,
+    built: Mutex<Option<(Settings, Arc<Resolver<OnInterface>>)>>,
 }
 
 impl LeaseResolver {
     /// The resolver for what the network says now, and its servers in words; [`None`] when it names none.
-    fn current(&self) -> Option<(Arc<TokioResolver>, String)> {
+    fn current(&self) -> Option<(Arc<Resolver<OnInterface>>, String)> {
         let settings = Settings::of(&self.network.borrow());
         if settings.servers.is_empty() {
             return None;
@@ -103,7 +104,7 @@ impl LeaseResolver {
     }
 }
 
-fn build(settings: &Settings) -> Option<TokioResolver> {
+fn build(settings: &Settings) -> Option<Resolver<OnInterface>> {
     let config = ResolverConfig::from_parts(
         None,
         settings.search.iter().filter_map(|d| Name::from_str(d).ok()).collect(),
@@ -115,7 +116,7 @@ fn build(settings: &Settings) -> Option<TokioResolver> {
     options.ip_strategy = settings.strategy;
     // The initramfs has no hosts file.
     options.use_hosts_file = hickory_resolver::config::ResolveHosts::Never;
-    let builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+    let builder = Resolver::builder_with_config(config, OnInterface::new(&settings.interface));
     match builder.with_options(options).build() {
         Ok(resolver) => Some(resolver),
         Err(error) => {

@@ -18,6 +18,7 @@ pub mod ipv6;
 mod keep;
 pub mod links;
 mod netlink;
+mod on_interface;
 mod reach;
 mod routes;
 mod stack;

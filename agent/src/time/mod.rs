@@ -113,7 +113,7 @@ async fn by_ntp(
         match sntp::ask(SocketAddr::new(ip, sntp::PORT)).await {
             Ok(time) if bounds.contains(time) => return Some((ip, time)),
             Ok(time) => {
-                tracing::warn!(server = %ip, time, "time server not believed: beyond the life of the CA")
+                tracing::warn!(server = %ip, time, "time server not believed: beyond the life of the CA");
             }
             Err(cause) => tracing::info!(server = %ip, cause, "time server left out"),
         }

@@ -1,0 +1,235 @@
+//! DHCP, static addresses, which interface wins, and links that are lost.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use farrier_agent::net::dhcp::client;
+use farrier_agent::net::{NetError, Network, bring_up, links, resolver};
+
+use crate::lab::{Lab, can_run, ip, wanted};
+
+#[test]
+fn a_lease_is_configured_with_its_routes_and_names_are_resolved_by_its_server() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("one", 1);
+    lab.serve(
+        0,
+        &[
+            "--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h",
+            "--dhcp-option=121,192.0.2.0/24,10.9.0.7,0.0.0.0/0,10.9.0.1",
+            "--dhcp-option=26,1400",
+            "--dhcp-option=42,10.9.0.1",
+            "--domain=lab.example",
+            "--address=/api.lab.example/10.9.0.1",
+        ],
+    );
+    lab.listen();
+    let (network, resolved) = lab.run(async |root| {
+        let wanted = wanted("https://api.lab.example:8082", Some("02:00:00:00:00:00"), None);
+        let network = bring_up(root, &wanted).await.unwrap();
+        let resolver = resolver(&network);
+        let resolved: Vec<_> = resolver.resolve("api.lab.example".parse().unwrap()).await.unwrap().collect();
+        (network.config.clone(), resolved)
+    });
+    let plan = network.v4.unwrap();
+    assert_eq!(plan.address, Ipv4Addr::new(10, 9, 0, 50));
+    assert_eq!((plan.prefix_len, plan.mtu), (24, Some(1400)));
+    assert_eq!(plan.ntp, [Ipv4Addr::new(10, 9, 0, 1)]);
+    assert_eq!(network.lease.unwrap().server, Ipv4Addr::new(10, 9, 0, 1));
+    assert_eq!(resolved.iter().map(|a| a.ip().to_string()).collect::<Vec<_>>(), ["10.9.0.1"]);
+    let routes = lab.routes();
+    assert!(routes.contains("default via 10.9.0.1 dev nic0"), "{routes}");
+    assert!(routes.contains("192.0.2.0/24 via 10.9.0.7 dev nic0"), "{routes}");
+}
+
+#[test]
+fn of_several_interfaces_the_one_that_leads_to_the_controller_wins() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("race", 3);
+    // The first has a server and no way to the controller, the second has no server at all.
+    lab.serve(0, &["--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h", "--port=0"]);
+    lab.serve(2, &["--dhcp-range=10.9.2.50,10.9.2.50,255.255.255.0,1h", "--port=0"]);
+    ip(&format!("netns exec {} ip addr add 198.51.100.1/32 dev far2", lab.server));
+    // A router that answers to nothing: packets for the controller vanish on the first link. The table of local
+    // addresses is asked before every rule, unless it is moved behind ours.
+    for rule in ["add pref 100 lookup local", "del pref 0", "add pref 50 iif far0 to 198.51.100.1 blackhole"]
+    {
+        ip(&format!("netns exec {} ip rule {rule}", lab.server));
+    }
+    lab.listen();
+    let config = lab.run(async |root| {
+        let network: Network =
+            bring_up(root, &wanted("https://198.51.100.1:8082", None, None)).await.unwrap();
+        network.config.clone()
+    });
+    assert_eq!(
+        (config.interface.as_str(), config.v4.unwrap().address),
+        ("nic2", Ipv4Addr::new(10, 9, 2, 50))
+    );
+    let routes = lab.routes();
+    assert!(!routes.contains("nic0") && routes.contains("default via 10.9.2.1 dev nic2"), "{routes}");
+}
+
+#[test]
+fn an_interface_whose_lease_the_kernel_refuses_leaves_the_race_to_the_others() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("odd", 2);
+    // No router can have the subnet's broadcast address.
+    lab.serve(
+        0,
+        &["--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h", "--port=0", "--dhcp-option=3,10.9.0.255"],
+    );
+    lab.listen();
+    // The good link comes late, so that the odd lease is tried first.
+    let namespace = lab.server.clone();
+    ip(&format!("-n {namespace} link set far1 down"));
+    let late = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(4));
+        ip(&format!("-n {namespace} link set far1 up"));
+    });
+    lab.serve(1, &["--dhcp-range=10.9.1.50,10.9.1.50,255.255.255.0,1h", "--port=0"]);
+    let wanted = wanted("https://10.9.1.1:8082", None, None);
+    let config = lab.run(async move |root| bring_up(root, &wanted).await.unwrap().config.clone());
+    late.join().unwrap();
+    assert_eq!(
+        (config.interface.as_str(), config.v4.unwrap().address),
+        ("nic1", Ipv4Addr::new(10, 9, 1, 50))
+    );
+}
+
+#[test]
+fn a_static_address_may_have_its_gateway_outside_the_subnet() {
+    if !can_run() {
+        return;
+    }
+    let lab = Lab::new("static", 1);
+    ip(&format!("-n {} route add 203.0.113.9/32 dev far0", lab.server));
+    lab.listen();
+    let wanted = wanted("https://10.9.0.1:8082", None, Some("203.0.113.9::10.9.0.1:32"));
+    let config = lab.run(async move |root| bring_up(root, &wanted).await.unwrap().config.clone());
+    assert_eq!((config.lease, config.v4.unwrap().prefix_len), (None, 32));
+    let routes = lab.routes();
+    assert!(routes.contains("default via 10.9.0.1 dev nic0") && routes.contains("onlink"), "{routes}");
+}
+
+#[test]
+fn without_a_server_the_reason_names_the_interface() {
+    if !can_run() {
+        return;
+    }
+    let lab = Lab::new("none", 1);
+    let error = lab.run(async |root| {
+        let link = links::physical(root).remove(0);
+        ip_up(&link.name);
+        client::acquire(&link, Duration::from_secs(3)).await.unwrap_err()
+    });
+    assert!(error.to_string().contains("no DHCP offer on nic0 within 3s"), "{error}");
+}
+
+/// In the namespace of the calling thread, which children inherit.
+fn ip_up(name: &str) {
+    ip(&format!("link set {name} up"));
+}
+
+#[test]
+fn an_absent_boot_interface_is_an_error() {
+    if !can_run() {
+        return;
+    }
+    let lab = Lab::new("boot", 1);
+    let wanted = wanted("https://10.9.0.1:8082", Some("02:00:00:00:00:99"), None);
+    let error = lab.run(async move |root| bring_up(root, &wanted).await.unwrap_err());
+    assert!(matches!(error, NetError::Link(_)), "{error}");
+}
+
+#[test]
+fn a_short_lease_is_renewed_while_the_network_lives() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("renew", 1);
+    lab.serve(
+        0,
+        &[
+            "--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,2m",
+            "--port=0",
+            "--dhcp-option=58,3",
+            "--dhcp-option=59,100",
+        ],
+    );
+    let renewed = lab.run(async |root| {
+        let link = links::physical(root).remove(0);
+        ip_up(&link.name);
+        let (lease, mut client) = client::acquire(&link, Duration::from_secs(20)).await.unwrap();
+        ip(&format!("addr add {}/24 dev {}", lease.plan.address, link.name));
+        let change =
+            tokio::time::timeout(Duration::from_secs(20), client.next_change()).await.unwrap().unwrap();
+        (lease.renew_after, format!("{change:?}"))
+    });
+    assert_eq!(renewed.0, Duration::from_secs(3));
+    assert!(renewed.1.starts_with("Bound"), "{}", renewed.1);
+}
+
+#[test]
+fn a_refused_route_on_the_only_interface_does_not_fail_the_run() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("refused", 1);
+    // No router can have the subnet's broadcast address.
+    lab.serve(
+        0,
+        &["--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h", "--port=0", "--dhcp-option=3,10.9.0.255"],
+    );
+    lab.listen();
+    let wanted = wanted("https://10.9.0.1:8082", None, None);
+    let config = lab.run(async move |root| bring_up(root, &wanted).await.unwrap().config.clone());
+    assert_eq!(config.v4.unwrap().address, Ipv4Addr::new(10, 9, 0, 50));
+}
+
+#[test]
+fn a_link_that_was_lost_gets_its_routes_back() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("loss", 1);
+    lab.serve(0, &["--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h", "--port=0"]);
+    lab.listen();
+    let (agent, server) = (lab.agent.clone(), lab.server.clone());
+    let (before, during, after) = lab.run(async move |root| {
+        let wanted = wanted("https://10.9.0.1:8082", None, None);
+        let _network = bring_up(root, &wanted).await.unwrap();
+        let routes = || {
+            let out = Command::new("ip").args(["-n", &agent, "-4", "route"]).output().unwrap();
+            String::from_utf8(out.stdout).unwrap()
+        };
+        let before = routes();
+        // The far side goes away, and with our own side set down and up the kernel forgets every route.
+        ip(&format!("-n {server} link set far0 down"));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        ip(&format!("-n {agent} link set nic0 down"));
+        let during = routes();
+        ip(&format!("-n {agent} link set nic0 up"));
+        ip(&format!("-n {server} link set far0 up"));
+        let mut after = routes();
+        for _ in 0..100 {
+            if after == before {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            after = routes();
+        }
+        (before, during, after)
+    });
+    assert!(before.contains("default via 10.9.0.1 dev nic0"), "{before}");
+    assert_eq!(during, "");
+    assert_eq!(after, before);
+}
