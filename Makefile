@@ -91,6 +91,15 @@ histories: deps ## Random histories against the lifecycle's invariants; seeds ar
 	@echo "== histories: $(HISTORIES) random histories of a fleet"
 	@FARRIER_HISTORIES=$(HISTORIES) $(RUN) test --release --locked -p farrier-shared --test histories
 
+# Sizes of fleets and seconds each is left alone: `make bench-fleet HOSTS=100,1000 IDLE=60`.
+HOSTS ?= 100,1000,10000
+IDLE ?= 300
+.PHONY: bench-fleet
+bench-fleet: deps ## Measure the controller with fleets of played servers: speed, memory, idle cost, growth
+	@echo "== bench-fleet: the optimised controller with $(HOSTS) hosts"
+	@$(RUN) build --release --locked -p farrier-controller -p farrier-tests --bin farrier --bin farrier-fleet
+	@$(TARGET_DIR)/release/farrier-fleet bench --hosts $(HOSTS) --idle $(IDLE)
+
 .PHONY: e2e
 e2e: image target-os ## End-to-end runs in virtual machines
 	@echo "== e2e: virtual machines under real firmware"

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use farrier_shared::contract::callback::{Event, EventName};
+use farrier_shared::contract::callback::Event;
 use farrier_shared::contract::{HostKey, Time};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
@@ -15,46 +15,12 @@ const BACKLOG: usize = 256;
 
 /// The last event of one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ProgressEntry {
-    /// The run it belongs to, as the agent said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
-    /// What happened.
-    pub event: EventName,
-    /// For people.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    /// Step under way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<String>,
-    /// Bytes of the step done so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-    /// Bytes the step will take in all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<u64>,
-    /// Current rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_per_second: Option<u64>,
+    /// What the agent said.
+    #[serde(flatten)]
+    pub event: Event,
     /// When the controller heard of it.
     pub at: Time,
-}
-
-impl ProgressEntry {
-    /// What an event received at `at` says.
-    pub fn from_event(event: Event, at: Time) -> Self {
-        Self {
-            run: event.run,
-            event: event.event,
-            message: event.message,
-            step: event.step,
-            bytes: event.bytes,
-            total: event.total,
-            bytes_per_second: event.bytes_per_second,
-            at,
-        }
-    }
 }
 
 /// The last event of every host; cheap to clone, all clones see the same.

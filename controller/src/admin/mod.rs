@@ -9,6 +9,7 @@ mod error;
 mod given;
 mod kind;
 mod listeners;
+mod listing;
 mod objects;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use super::Admin;
 use super::error::ApiError;
 use super::given::{parse, printable, same_place};
 use super::kind::Kind;
+use super::listing;
 use super::view::SecretView;
 use crate::progress::ProgressEntry;
 use crate::store::StoreError;
@@ -174,11 +175,8 @@ pub(super) async fn list_everywhere(
 }
 
 async fn items(admin: &Admin, kind: Kind, namespace: Option<&Name>) -> Result<Response, ApiError> {
-    let items = with_kind!(kind, R => {
-        let objects: Vec<R> = admin.store.list(namespace).await?;
-        objects.into_iter().map(Written::shown).collect::<Result<Vec<_>, _>>()?
-    });
-    Ok(Json(serde_json::json!({ "items": items })).into_response())
+    let (store, namespace) = (admin.store.clone(), namespace.cloned());
+    with_kind!(kind, R => listing::answer::<R>(store, namespace, Written::shown).await)
 }
 
 pub(super) async fn get_one(

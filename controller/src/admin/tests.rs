@@ -273,7 +273,7 @@ async fn a_watch_tells_every_host_and_then_what_changes() {
     let event =
         serde_json::from_str(r#"{"event":"Installing","run":"run-0001","step":"write","bytes":5,"total":9}"#)
             .unwrap();
-    progress.record(&fixture.key, crate::progress::ProgressEntry::from_event(event, crate::fixture::start()));
+    progress.record(&fixture.key, crate::progress::ProgressEntry { event, at: crate::fixture::start() });
     let second = next().await;
     assert_eq!((second.step.as_deref(), second.bytes, second.total), (Some("write"), Some(5), Some(9)));
     fixture.store.create(host("h2")).await.unwrap();

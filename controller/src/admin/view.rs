@@ -89,7 +89,8 @@ impl HostLine {
         progress: Option<&ProgressEntry>,
     ) -> Self {
         let current = |p: &&ProgressEntry| {
-            let known = host.status.run.is_none() || p.run.is_none() || p.run == host.status.run;
+            let run = &p.event.run;
+            let known = host.status.run.is_none() || run.is_none() || *run == host.status.run;
             // What an agent said before it left is history, not where the host stands.
             known
                 && matches!(
@@ -106,7 +107,8 @@ impl HostLine {
             Some(told.message.clone()).filter(|text| !text.is_empty())
         });
         let own_error = Some(host.status.error_message.clone()).filter(|text| !text.is_empty());
-        let agent = progress.map(|p| p.message.clone()).filter(|text| !text.is_empty());
+        let event = progress.map(|p| &p.event);
+        let agent = event.map(|e| e.message.clone()).filter(|text| !text.is_empty());
         let message = match phase {
             Some(MachinePhase::Failed) => own_error.or(waits_for),
             _ => own_error.or(agent).or(waits_for),
@@ -120,11 +122,11 @@ impl HostLine {
             machine: machine.map(|m| m.metadata.name.to_string()),
             machine_phase: phase,
             run: host.status.run.clone(),
-            event: progress.map(|p| p.event),
-            step: progress.and_then(|p| p.step.clone()),
-            bytes: progress.and_then(|p| p.bytes),
-            total: progress.and_then(|p| p.total),
-            bytes_per_second: progress.and_then(|p| p.bytes_per_second),
+            event: event.map(|e| e.event),
+            step: event.and_then(|e| e.step.clone()),
+            bytes: event.and_then(|e| e.bytes),
+            total: event.and_then(|e| e.total),
+            bytes_per_second: event.and_then(|e| e.bytes_per_second),
             at: progress.map(|p| p.at),
             deleted: false,
         }

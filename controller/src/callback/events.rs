@@ -32,7 +32,7 @@ pub(super) async fn take(
     let host = caller.host.metadata.key();
     if let Some(event) = of_this_run(event, &caller.credentials) {
         tracing::debug!(%host, event = ?event.event, step = event.step, bytes = event.bytes, "event");
-        callbacks.progress.record(&host, ProgressEntry::from_event(event, callbacks.clock.now()));
+        callbacks.progress.record(&host, ProgressEntry { event, at: callbacks.clock.now() });
     } else {
         tracing::info!(%host, "event of another run dropped");
     }

@@ -84,10 +84,10 @@ pub(super) async fn describe(
         field("Machine", &format!("{} {phase}", machine.metadata.name))?;
         field("Image", machine.spec.target_image_url.as_str())?;
     }
-    if let Some(entry) = &progress {
-        let step = entry.step.as_deref().unwrap_or_default();
-        let amount = entry.bytes.map(|done| bytes_text(done, entry.total)).unwrap_or_default();
-        field("Agent", &format!("{:?} {step} {amount} {} ({})", entry.event, entry.message, entry.at))?;
+    if let Some(ProgressEntry { event, at }) = &progress {
+        let step = event.step.as_deref().unwrap_or_default();
+        let amount = event.bytes.map(|done| bytes_text(done, event.total)).unwrap_or_default();
+        field("Agent", &format!("{:?} {step} {amount} {} ({at})", event.event, event.message))?;
     }
     let conditions = status.conditions.iter().chain(machine.iter().flat_map(|m| &m.status.conditions));
     for (n, c) in conditions.enumerate() {

@@ -1,9 +1,10 @@
 //! Reaching a host's BMC, and asking it how things are.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use farrier_shared::contract::HostKey;
+use farrier_shared::contract::{HostKey, Time};
 use farrier_shared::lifecycle::BmcObservation;
 use farrier_shared::lifecycle::fault::Transient;
 use farrier_shared::resource::{PhysicalHost, Secret};
@@ -64,7 +65,48 @@ impl Shell {
         let observation = self.ask(&host).await?;
         let shown = observation.clone();
         let failures = self.memory.observed(&host, observation);
-        let again = Some(shown.ask_again(failures, &self.ctx.timings));
+        let again = Some(match shown {
+            BmcObservation::Up(_) => until_its_turn(key, self.ctx.clock.now(), self.ctx.timings.healthy),
+            _ => shown.ask_again(failures, &self.ctx.timings),
+        });
         Ok(Next { again, wake: vec![Key::Host(key.clone())], ..Next::default() })
+    }
+}
+
+/// How long until a healthy BMC is asked again: until the moment of each `period` that is its host's own. Hosts that
+/// came at once, with a file of them or with the controller's start, are spread from the second look on.
+fn until_its_turn(host: &HostKey, now: Time, period: Duration) -> Duration {
+    let period = period.as_secs().max(1);
+    let mut hasher = DefaultHasher::new();
+    host.hash(&mut hasher);
+    let turn = hasher.finish() % period;
+    let at = now.unix().rem_euclid(i64::try_from(period).unwrap_or(i64::MAX));
+    let at = u64::try_from(at).unwrap_or(0);
+    // Now is its turn: it was just asked.
+    let left = (turn + period - at) % period;
+    Duration::from_secs(if left == 0 { period } else { left })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Duration = Duration::from_secs(300);
+
+    #[test]
+    fn each_host_has_a_turn_of_its_own_in_every_period_and_keeps_it() {
+        let mut asked = [0_u32; 10];
+        for number in 0..10_000 {
+            let host = HostKey::new("default".parse().unwrap(), format!("h{number}").parse().unwrap());
+            let enrolled = Time::from_unix(1_700_000_000);
+            let first = until_its_turn(&host, enrolled, PERIOD);
+            assert!(!first.is_zero() && first <= PERIOD, "{first:?}");
+            let turn = enrolled + first;
+            assert_eq!(until_its_turn(&host, turn, PERIOD), PERIOD);
+            // A look takes time; the turn does not move.
+            assert_eq!(until_its_turn(&host, turn + Duration::from_secs(7), PERIOD).as_secs(), 293);
+            asked[usize::try_from(first.as_secs() - 1).unwrap() / 30] += 1;
+        }
+        assert!(asked.iter().all(|n| (800..1200).contains(n)), "{asked:?}");
     }
 }

@@ -59,6 +59,11 @@ impl Shell {
         let written = self.carry_out_host(&host, &decision, version.as_deref()).await?;
         self.memory.observation_used(&host, &observed);
         let mut next = next(key, &host, &decision, &observed, consumer_key, written);
+        if next.again >= Some(self.ctx.timings.healthy) {
+            // Each look at its BMC wakes the host. Its own timer is for when that is not so; as long as the BMC's, it
+            // would end at the same moment and every look would cost two passes.
+            next.again = next.again.map(|again| again + again / 4);
+        }
         if self.memory.reached_otherwise(&host) {
             // Somebody corrected the address, perhaps: that must not wait for the next look.
             next.wake.push(Key::Bmc(key.clone()));

@@ -3,13 +3,15 @@
 //! Built from everything before the first pass, kept by every pass over a host. It only says where to look: what
 //! it names is read afresh, and a claim is a compare-and-swap.
 
-use std::collections::{BTreeSet, HashMap};
-use std::ops::Bound;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use farrier_shared::contract::{HostKey, Name};
+use farrier_shared::lifecycle::selector::Selector;
 use farrier_shared::lifecycle::{claim, host_view};
 use farrier_shared::resource::PhysicalHost;
+
+use super::free::Free;
 
 /// The index; shared by all passes.
 #[derive(Debug, Default)]
@@ -21,7 +23,7 @@ struct Inner {
     complete: bool,
     host_of: HashMap<HostKey, HostKey>,
     machine_of: HashMap<HostKey, HostKey>,
-    free: BTreeSet<HostKey>,
+    free: Free,
 }
 
 impl Index {
@@ -36,7 +38,7 @@ impl Index {
         let mut index = self.lock();
         index.unlink(&key);
         if free {
-            index.free.insert(key.clone());
+            index.free.insert(&key, &host.metadata.labels);
         }
         if let Some(machine) = host_view::consumer_key(host) {
             index.host_of.insert(machine.clone(), key.clone());
@@ -59,22 +61,16 @@ impl Index {
         self.lock().host_of.get(machine).cloned()
     }
 
-    /// Up to `limit` free hosts of a namespace, the first `skip` of them left for last; `None` while not every
-    /// host was seen.
-    pub(super) fn free(&self, namespace: &Name, skip: usize, limit: usize) -> Option<Vec<HostKey>> {
+    /// Free hosts as [`Free::some`] gives them; `None` while not every host was seen.
+    pub(super) fn free(
+        &self,
+        namespace: &Name,
+        selector: Option<&Selector<'_>>,
+        skip: usize,
+        limit: usize,
+    ) -> Option<Vec<HostKey>> {
         let index = self.lock();
-        if !index.complete {
-            return None;
-        }
-        // No name is before `0`.
-        let Ok(first) = "0".parse() else { return None };
-        let from = Bound::Included(HostKey::new(namespace.clone(), first));
-        let of_namespace = || {
-            index.free.range((from.clone(), Bound::Unbounded)).take_while(|key| key.namespace == *namespace)
-        };
-        let count = of_namespace().count();
-        let skip = skip.checked_rem(count).unwrap_or(0);
-        Some(of_namespace().skip(skip).chain(of_namespace().take(skip)).take(limit).cloned().collect())
+        index.complete.then(|| index.free.some(namespace, selector, skip, limit))
     }
 }
 
@@ -119,23 +115,18 @@ mod tests {
         host
     }
 
-    fn free(index: &Index, skip: usize) -> String {
-        let keys = index.free(&name("b"), skip, 3).unwrap();
+    fn free(index: &Index) -> String {
+        let keys = index.free(&name("b"), None, 0, 3).unwrap();
         keys.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn free_hosts_are_those_of_the_namespace_from_any_point_round() {
+    fn nothing_is_said_to_be_free_before_every_host_was_seen() {
         let index = Index::default();
-        assert!(index.free(&name("b"), 0, 3).is_none());
+        index.see(&host("b", "1"));
+        assert!(index.free(&name("b"), None, 0, 3).is_none());
         index.complete();
-        assert_eq!(free(&index, 5), "");
-        for (namespace, text) in [("a", "x"), ("b", "1"), ("b", "2"), ("b", "3"), ("b", "4"), ("c", "x")] {
-            index.see(&host(namespace, text));
-        }
-        assert_eq!(free(&index, 0), "1 2 3");
-        assert_eq!(free(&index, 3), "4 1 2");
-        assert_eq!(free(&index, 5), "2 3 4");
+        assert_eq!(free(&index), "1");
     }
 
     #[test]
@@ -151,11 +142,11 @@ mod tests {
         claimed.spec.consumer_ref = Some(reference_to(&machine));
         index.see(&claimed);
         assert_eq!(index.host_of(&key), Some(claimed.metadata.key()));
-        assert_eq!(free(&index, 0), "");
+        assert_eq!(free(&index), "");
         index.see(&host("b", "1"));
         assert_eq!(index.host_of(&key), None);
-        assert_eq!(free(&index, 0), "1");
+        assert_eq!(free(&index), "1");
         index.gone(&claimed.metadata.key());
-        assert_eq!(free(&index, 0), "");
+        assert_eq!(free(&index), "");
     }
 }

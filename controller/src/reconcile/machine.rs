@@ -2,14 +2,15 @@
 
 use farrier_shared::contract::HostKey;
 use farrier_shared::lifecycle::machine::MACHINE_FINALIZER;
+use farrier_shared::lifecycle::selector::Selector;
 use farrier_shared::lifecycle::{
     BootstrapRead, CredentialsRead, HistoryEntry, MachineDecision, MachineEffect, MachineFacts, OwnerRead,
     claim, decide_machine, host_view,
 };
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Secret};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::bmc::AskError;
+use super::rooms::{Lane, Place};
 use super::{Key, Next, PassError, Shell, memory};
 use crate::store::StoreError;
 
@@ -19,8 +20,7 @@ const CLAIM_ATTEMPTS: usize = 8;
 const CANDIDATES: usize = 8;
 
 impl Shell {
-    pub(super) async fn machine_pass(&self, key: &HostKey) -> Result<Next, PassError> {
-        let mut slot = self.slot().await;
+    pub(super) async fn machine_pass(&self, key: &HostKey, mut place: Place) -> Result<Next, PassError> {
         let Some(machine) = self.ctx.store.get::<Beskar7Machine>(key).await? else {
             self.memory.forget_machine(key);
             return Ok(Next::default());
@@ -34,7 +34,7 @@ impl Shell {
             } else if let Some(again) = self.memory.boot_waits(&machine) {
                 return Ok(Next { again: Some(again), ..Next::default() });
             }
-            match self.carry_out_machine(machine.clone(), &hosts, &decision, &mut slot).await {
+            match self.carry_out_machine(machine.clone(), &hosts, &decision, &mut place).await {
                 Err(Halt::ClaimLost) if lost < CLAIM_ATTEMPTS => lost += 1,
                 Err(Halt::ClaimLost) => {
                     return Ok(Next { again: Some(self.ctx.timings.soon), ..Next::default() });
@@ -43,6 +43,7 @@ impl Shell {
                     return self.boot_failed(&machine, &hosts, &decision, &error).await;
                 }
                 Err(Halt::Failed(error)) => return Err(error),
+                Err(Halt::NoRoom(lane)) => return Ok(Next { room: Some(lane), ..Next::default() }),
                 Ok(()) => return Ok(self.after(key, decision)),
             }
         }
@@ -121,37 +122,21 @@ impl Shell {
             }
         }
         let elsewhere = if lost == 0 { 0 } else { scatter(&machine.metadata.uid, lost) };
-        let known = self.index.free(namespace, elsewhere, CANDIDATES);
-        let keys = match (&machine.spec.host_name, &machine.spec.host_selector, known) {
-            (Some(name), _, Some(_)) => vec![HostKey::new(namespace.clone(), name.clone())],
-            (None, None, Some(free)) => free,
-            (None, Some(_), Some(_)) => return self.selected(machine, elsewhere).await,
-            (_, _, None) => return store.list(Some(namespace)).await,
+        // One that cannot be understood is found out by the decision.
+        let selector = machine.spec.host_selector.as_ref().and_then(|s| Selector::parse(s).ok());
+        let keys = match (
+            &machine.spec.host_name,
+            self.index.free(namespace, selector.as_ref(), elsewhere, CANDIDATES),
+        ) {
+            (_, None) => return store.list(Some(namespace)).await,
+            (Some(name), Some(_)) => vec![HostKey::new(namespace.clone(), name.clone())],
+            (None, Some(free)) => free,
         };
         let mut hosts = Vec::with_capacity(keys.len());
         for key in keys {
             hosts.extend(store.get(&key).await?);
         }
         Ok(hosts)
-    }
-
-    /// Free hosts up to the first that the machine's selector takes; all of them when it takes none.
-    async fn selected(
-        &self,
-        machine: &Beskar7Machine,
-        elsewhere: usize,
-    ) -> Result<Vec<PhysicalHost>, StoreError> {
-        let mut seen = Vec::new();
-        for key in self.index.free(&machine.metadata.namespace, elsewhere, usize::MAX).unwrap_or_default() {
-            let Some(host) = self.ctx.store.get::<PhysicalHost>(&key).await? else { continue };
-            let host = [host];
-            let taken = claim::choose(machine, None, &host).is_ok();
-            seen.extend(host);
-            if taken {
-                break;
-            }
-        }
-        Ok(seen)
     }
 
     async fn decide(
@@ -210,7 +195,7 @@ impl Shell {
         mut machine: Beskar7Machine,
         hosts: &[PhysicalHost],
         decision: &MachineDecision,
-        slot: &mut Option<OwnedSemaphorePermit>,
+        place: &mut Place,
     ) -> Result<(), Halt> {
         let store = &self.ctx.store;
         let name = machine.metadata.key();
@@ -218,15 +203,12 @@ impl Shell {
             tracing::info!(machine = %name, "{note}");
         }
         for effect in &decision.effects {
-            let room = self.room_for(effect);
-            if room.is_some() {
-                // Waiting for a BMC or a web server takes no room from other passes.
-                *slot = None;
+            if let Some(lane) = lane_of(effect)
+                && place.lane != lane
+            {
+                // Waiting for a BMC or a web server takes no room from passes that only decide.
+                *place = self.rooms.enter(lane).ok_or(Halt::NoRoom(lane))?;
             }
-            let _room = match room {
-                Some(room) => room.acquire().await.ok(),
-                None => None,
-            };
             match effect {
                 MachineEffect::AddFinalizer => {
                     machine.metadata.finalizers.push(MACHINE_FINALIZER.to_owned());
@@ -287,18 +269,6 @@ impl Shell {
         Ok(())
     }
 
-    /// Where an effect that waits for somebody else's machine takes its place.
-    fn room_for(&self, effect: &MachineEffect) -> Option<&Semaphore> {
-        match effect {
-            MachineEffect::Boot(_)
-            | MachineEffect::Power { .. }
-            | MachineEffect::EnsurePoweredOn(_)
-            | MachineEffect::ClearBootOverride(_) => Some(&self.actions),
-            MachineEffect::ResolveDigest(_) => Some(&self.fetches),
-            _ => None,
-        }
-    }
-
     async fn claim(
         &self,
         machine: &Beskar7Machine,
@@ -332,8 +302,22 @@ impl Shell {
     }
 }
 
+/// Where an effect that waits for somebody else's machine takes its place.
+fn lane_of(effect: &MachineEffect) -> Option<Lane> {
+    match effect {
+        MachineEffect::Boot(_)
+        | MachineEffect::Power { .. }
+        | MachineEffect::EnsurePoweredOn(_)
+        | MachineEffect::ClearBootOverride(_) => Some(Lane::Act),
+        MachineEffect::ResolveDigest(_) => Some(Lane::Fetch),
+        _ => None,
+    }
+}
+
 /// Why a pass stops in the middle of its effects.
 enum Halt {
+    /// There is no room for the next effect; what is done stands, and the next pass goes on from there.
+    NoRoom(Lane),
     /// Somebody else was faster; another host may be free.
     ClaimLost,
     Failed(PassError),

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farrier_shared::contract::callback::Event;
 use farrier_shared::contract::{HostKey, WebUrl};
 use farrier_shared::lifecycle::digest_url::{self, Backoff};
 use farrier_shared::lifecycle::{BmcObservation, DigestRead, Progress, Timings};
@@ -165,21 +164,12 @@ impl Memory {
 
     /// Folds an agent's event in; whether it is the first of its run.
     pub(super) fn progressed(&self, host: &HostKey, entry: &ProgressEntry) -> bool {
-        let Some(run) = &entry.run else { return false };
-        let event = Event {
-            event: entry.event,
-            message: String::new(),
-            run: None,
-            step: entry.step.clone(),
-            bytes: entry.bytes,
-            total: entry.total,
-            bytes_per_second: None,
-        };
+        let Some(run) = &entry.event.run else { return false };
         let mut all = self.lock();
         // A host no pass has seen yet keeps nothing: its next event comes soon.
         let Some(of_host) = all.hosts.get_mut(host) else { return false };
         let first = of_host.progress.as_ref().is_none_or(|p| p.run != *run);
-        of_host.progress = Some(Progress::observe(of_host.progress.as_ref(), run, &event, entry.at));
+        of_host.progress = Some(Progress::observe(of_host.progress.as_ref(), run, &entry.event, entry.at));
         first
     }
 

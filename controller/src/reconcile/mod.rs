@@ -8,6 +8,7 @@
 mod bmc;
 mod boot;
 mod checksum;
+mod free;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod host;
@@ -15,6 +16,7 @@ mod index;
 mod machine;
 mod memory;
 mod queue;
+mod rooms;
 #[cfg(test)]
 mod tests;
 mod user_data;
@@ -27,7 +29,7 @@ use std::time::Duration;
 use farrier_shared::contract::{HostKey, Name, Time, WebUrl};
 use farrier_shared::lifecycle::Timings;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource as _};
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::broadcast;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -38,14 +40,11 @@ use crate::progress::Progress;
 use crate::store::{Change, Store, StoreError};
 use index::Index;
 use memory::Memory;
-use queue::Queue;
+use queue::{Laned, Queue};
+use rooms::{Lane, Place, Rooms};
 
-/// BMCs asked how they are at the same time.
-const BMCS_AT_ONCE: usize = 256;
-/// BMCs told to do something at the same time: room of its own, since they take their time with it.
-const ACTIONS_AT_ONCE: usize = 512;
-/// Checksum files fetched at the same time.
-const FETCHES_AT_ONCE: usize = 16;
+/// Hosts read at a time when everything is looked at.
+const PAGE: usize = 256;
 /// How long passes may take to end when the controller stops.
 const STOPPING: Duration = Duration::from_secs(10);
 
@@ -87,6 +86,15 @@ enum Key {
     Free(Name),
 }
 
+impl Laned for Key {
+    fn lane(&self) -> Lane {
+        match self {
+            Self::Bmc(_) => Lane::Look,
+            Self::Host(_) | Self::Machine(_) | Self::Secret(_) | Self::Free(_) => Lane::Pass,
+        }
+    }
+}
+
 /// What follows from a pass.
 #[derive(Debug, Default)]
 struct Next {
@@ -98,6 +106,8 @@ struct Next {
     ensure: Vec<Key>,
     /// Back off as after a failure, which was told already.
     failed: bool,
+    /// Run it anew when there is room here: it came to something that there was none for.
+    room: Option<Lane>,
 }
 
 /// Why a pass ended early.
@@ -121,10 +131,7 @@ struct Shell {
     memory: Memory,
     index: Index,
     listening_since: Time,
-    passes: Arc<Semaphore>,
-    bmcs: Semaphore,
-    actions: Semaphore,
-    fetches: Semaphore,
+    rooms: Rooms,
 }
 
 /// Runs the reconcilers until `stop`. Passes under way get some seconds to end.
@@ -133,10 +140,7 @@ pub async fn run(ctx: Context, stop: CancellationToken) {
         memory: Memory::default(),
         index: Index::default(),
         listening_since: ctx.clock.now(),
-        passes: Arc::new(Semaphore::new(ctx.max_concurrent.max(1))),
-        bmcs: Semaphore::new(BMCS_AT_ONCE),
-        actions: Semaphore::new(ACTIONS_AT_ONCE),
-        fetches: Semaphore::new(FETCHES_AT_ONCE),
+        rooms: Rooms::new(ctx.max_concurrent),
         ctx,
     });
     Dispatcher::new(Arc::clone(&shell)).run(stop).await;
@@ -170,6 +174,7 @@ impl Dispatcher {
         let mut changes = self.shell.ctx.store.watch();
         let mut events = self.shell.ctx.progress.subscribe();
         self.resync().await;
+        let shell = Arc::clone(&self.shell);
         loop {
             self.start_ready();
             let timer = self.queue.next_due();
@@ -189,6 +194,7 @@ impl Dispatcher {
                     Err(_) => tokio::task::yield_now().await,
                 },
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
+                () = shell.rooms.left() => {}
                 () = sleep_until(timer) => self.queue.pass_timers(Instant::now()),
                 () = sleep_until(self.reread) => self.resync().await,
             }
@@ -202,23 +208,29 @@ impl Dispatcher {
     /// Looks at everything, or tries to again soon: hosts that were never looked at would wait for ever.
     async fn resync(&mut self) {
         self.reread = None;
-        let store = &self.shell.ctx.store;
-        let (hosts, machines) =
-            (store.list::<PhysicalHost>(None).await, store.list::<Beskar7Machine>(None).await);
-        match (hosts, machines) {
-            (Ok(hosts), Ok(machines)) => {
-                for host in &hosts {
-                    self.shell.index.see(host);
-                    self.queue.wake(Key::Host(host.metadata.key()));
-                }
-                self.shell.index.complete();
-                machines.iter().for_each(|machine| self.queue.wake(Key::Machine(machine.metadata.key())));
+        if let Err(error) = self.look_at_everything().await {
+            tracing::error!(%error, "the objects cannot be listed; trying again soon");
+            self.reread = Some(Instant::now() + self.shell.ctx.timings.incomplete);
+        }
+    }
+
+    async fn look_at_everything(&mut self) -> Result<(), StoreError> {
+        let store = self.shell.ctx.store.clone();
+        let mut after = None;
+        loop {
+            let page = store.page::<PhysicalHost>(None, after.as_ref(), PAGE).await?;
+            for host in &page.items {
+                self.shell.index.see(host);
+                self.queue.wake(Key::Host(host.metadata.key()));
             }
-            (Err(error), _) | (_, Err(error)) => {
-                tracing::error!(%error, "the objects cannot be listed; trying again soon");
-                self.reread = Some(Instant::now() + self.shell.ctx.timings.incomplete);
+            after = page.next;
+            if after.is_none() {
+                break;
             }
         }
+        self.shell.index.complete();
+        store.keys::<Beskar7Machine>().await?.into_iter().for_each(|key| self.queue.wake(Key::Machine(key)));
+        Ok(())
     }
 
     fn changed(&mut self, change: Change) {
@@ -238,11 +250,16 @@ impl Dispatcher {
     }
 
     fn start_ready(&mut self) {
-        while let Some(key) = self.queue.take() {
-            let shell = Arc::clone(&self.shell);
-            let started = key.clone();
-            let task = self.tasks.spawn(async move { shell.pass(&started).await });
-            self.running.insert(task.id(), key);
+        for lane in Lane::ALL {
+            while self.queue.waits(lane)
+                && let Some(place) = self.shell.rooms.enter(lane)
+                && let Some(key) = self.queue.take(lane)
+            {
+                let shell = Arc::clone(&self.shell);
+                let started = key.clone();
+                let task = self.tasks.spawn(async move { shell.pass(&started, place).await });
+                self.running.insert(task.id(), key);
+            }
         }
     }
 
@@ -261,6 +278,9 @@ impl Dispatcher {
             Ok(next) => {
                 next.wake.into_iter().for_each(|key| self.queue.wake(key));
                 next.ensure.into_iter().for_each(|key| self.queue.ensure(key));
+                if let Some(lane) = next.room {
+                    return self.queue.moved(key, lane);
+                }
                 if next.failed {
                     Some(self.back_off(&key))
                 } else {
@@ -289,31 +309,14 @@ impl Dispatcher {
 }
 
 impl Shell {
-    async fn pass(&self, key: &Key) -> Result<Next, PassError> {
+    async fn pass(&self, key: &Key, place: Place) -> Result<Next, PassError> {
         match key {
-            Key::Host(host) => {
-                let _slot = self.slot().await;
-                self.host_pass(host).await
-            }
-            Key::Bmc(host) => {
-                let _slot = self.bmcs.acquire().await;
-                self.bmc_pass(host).await
-            }
-            Key::Machine(machine) => self.machine_pass(machine).await,
-            Key::Secret(secret) => {
-                let _slot = self.slot().await;
-                self.who_uses(secret).await
-            }
-            Key::Free(namespace) => {
-                let _slot = self.slot().await;
-                self.who_waits(namespace).await
-            }
+            Key::Host(host) => self.host_pass(host).await,
+            Key::Bmc(host) => self.bmc_pass(host).await,
+            Key::Machine(machine) => self.machine_pass(machine, place).await,
+            Key::Secret(secret) => self.who_uses(secret).await,
+            Key::Free(namespace) => self.who_waits(namespace).await,
         }
-    }
-
-    /// Room for one pass; `None` only when the controller is stopping.
-    async fn slot(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
-        Arc::clone(&self.passes).acquire_owned().await.ok()
     }
 }
 

@@ -1,17 +1,24 @@
 //! What is to be looked at, and when: each key at most once at a time.
 //!
-//! A key is idle, due at some instant, ready, or running. One that is woken while it runs is run once more
-//! afterwards, so no change is missed and none is worked on twice at once.
+//! A key is idle, due at some instant, ready in one lane, or running. One that is woken while it runs is run once
+//! more afterwards, so no change is missed and none is worked on twice at once.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 
 use tokio::time::Instant;
 
+use super::rooms::Lane;
+
+/// What a key takes room of when it is woken.
+pub(super) trait Laned {
+    fn lane(&self) -> Lane;
+}
+
 /// The queue; plain data, driven by its owner.
 #[derive(Debug)]
 pub(super) struct Queue<K> {
-    ready: VecDeque<K>,
+    ready: [VecDeque<K>; Lane::ALL.len()],
     queued: HashSet<K>,
     running: HashSet<K>,
     again: HashSet<K>,
@@ -24,7 +31,7 @@ pub(super) struct Queue<K> {
 impl<K> Default for Queue<K> {
     fn default() -> Self {
         Self {
-            ready: VecDeque::new(),
+            ready: std::array::from_fn(|_| VecDeque::new()),
             queued: HashSet::new(),
             running: HashSet::new(),
             again: HashSet::new(),
@@ -36,14 +43,14 @@ impl<K> Default for Queue<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Queue<K> {
+impl<K: Clone + Eq + Hash + Laned> Queue<K> {
     /// Looks at the key as soon as there is room.
     pub(super) fn wake(&mut self, key: K) {
         self.cancel_timer(&key);
         if self.running.contains(&key) {
             self.again.insert(key);
         } else if self.queued.insert(key.clone()) {
-            self.ready.push_back(key);
+            self.ready[key.lane().index()].push_back(key);
         }
     }
 
@@ -55,9 +62,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The next key to run; it runs until [`done`](Self::done).
-    pub(super) fn take(&mut self) -> Option<K> {
-        let key = self.ready.pop_front()?;
+    /// Whether a key waits for room in this lane.
+    pub(super) fn waits(&self, lane: Lane) -> bool {
+        !self.ready[lane.index()].is_empty()
+    }
+
+    /// The next key of this lane to run; it runs until [`done`](Self::done) or [`moved`](Self::moved).
+    pub(super) fn take(&mut self, lane: Lane) -> Option<K> {
+        let key = self.ready[lane.index()].pop_front()?;
         self.queued.remove(&key);
         self.running.insert(key.clone());
         Some(key)
@@ -74,6 +86,15 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             self.timers.insert((at, id));
             self.by_timer.insert(id, key.clone());
             self.due.insert(key, (at, id));
+        }
+    }
+
+    /// The key's run has found no room for what it came to, and is to be run anew when there is some.
+    pub(super) fn moved(&mut self, key: K, lane: Lane) {
+        self.running.remove(&key);
+        self.again.remove(&key);
+        if self.queued.insert(key.clone()) {
+            self.ready[lane.index()].push_back(key);
         }
     }
 
@@ -111,20 +132,26 @@ mod tests {
 
     use super::*;
 
+    impl Laned for &str {
+        fn lane(&self) -> Lane {
+            Lane::Pass
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_key_runs_once_at_a_time_and_again_when_woken_meanwhile() {
         let mut queue = Queue::default();
         queue.wake("a");
         queue.wake("a");
-        assert_eq!(queue.take(), Some("a"));
-        assert_eq!(queue.take(), None);
+        assert_eq!(queue.take(Lane::Pass), Some("a"));
+        assert_eq!(queue.take(Lane::Pass), None);
         queue.wake("a");
         queue.wake("a");
-        assert_eq!(queue.take(), None);
+        assert_eq!(queue.take(Lane::Pass), None);
         queue.done("a", None);
-        assert_eq!(queue.take(), Some("a"));
+        assert_eq!(queue.take(Lane::Pass), Some("a"));
         queue.done("a", None);
-        assert_eq!(queue.take(), None);
+        assert_eq!(queue.take(Lane::Pass), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -133,15 +160,18 @@ mod tests {
         let now = Instant::now();
         for (key, after) in [("late", 20), ("early", 10), ("woken", 30)] {
             queue.wake(key);
-            queue.take();
+            queue.take(Lane::Pass);
             queue.done(key, Some(now + Duration::from_secs(after)));
         }
         queue.wake("woken");
-        assert_eq!(queue.take(), Some("woken"));
+        assert_eq!(queue.take(Lane::Pass), Some("woken"));
         queue.done("woken", None);
         assert_eq!(queue.next_due(), Some(now + Duration::from_secs(10)));
         queue.pass_timers(now + Duration::from_secs(25));
-        assert_eq!((queue.take(), queue.take(), queue.take()), (Some("early"), Some("late"), None));
+        assert_eq!(
+            (queue.take(Lane::Pass), queue.take(Lane::Pass), queue.take(Lane::Pass)),
+            (Some("early"), Some("late"), None)
+        );
         assert_eq!(queue.next_due(), None);
     }
 
@@ -149,10 +179,25 @@ mod tests {
     async fn ensuring_leaves_what_is_known_alone() {
         let mut queue = Queue::default();
         queue.ensure("a");
-        assert_eq!(queue.take(), Some("a"));
+        assert_eq!(queue.take(Lane::Pass), Some("a"));
         queue.ensure("a");
         queue.done("a", Some(Instant::now() + Duration::from_secs(1)));
         queue.ensure("a");
-        assert_eq!(queue.take(), None);
+        assert_eq!(queue.take(Lane::Pass), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_waits_for_room_elsewhere_is_not_run_twice() {
+        let mut queue = Queue::default();
+        queue.wake("a");
+        assert_eq!(queue.take(Lane::Pass), Some("a"));
+        queue.wake("a");
+        queue.moved("a", Lane::Act);
+        queue.wake("a");
+        assert!(!queue.waits(Lane::Pass) && queue.waits(Lane::Act));
+        assert_eq!((queue.take(Lane::Pass), queue.take(Lane::Act)), (None, Some("a")));
+        queue.wake("a");
+        queue.done("a", None);
+        assert_eq!(queue.take(Lane::Pass), Some("a"));
     }
 }

@@ -5,7 +5,7 @@ use farrier_shared::lifecycle::claim;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
 
 use super::{Key, Next, PassError, Shell};
-use crate::store::{Scope, Term};
+use crate::store::{Scope, StoreError, Term};
 
 /// Objects read at a time.
 const PAGE: usize = 64;
@@ -29,16 +29,18 @@ impl Shell {
     /// for each host, since waking all of them for each would cost machines times hosts.
     pub(super) async fn who_waits(&self, namespace: &Name) -> Result<Next, PassError> {
         let store = &self.ctx.store;
+        let mut after = None;
+        let mut page = self.waiting(namespace, &mut after).await?;
+        // While hosts are enrolled nobody waits, most of the time; then no host is read.
         let mut free = Vec::new();
-        for key in self.index.free(namespace, 0, OFFERED).unwrap_or_default() {
-            free.extend(store.get::<PhysicalHost>(&key).await?);
+        if !page.is_empty() {
+            for key in self.index.free(namespace, None, 0, OFFERED).unwrap_or_default() {
+                free.extend(store.get::<PhysicalHost>(&key).await?);
+            }
         }
         let more = free.len() == OFFERED;
         let mut next = Next::default();
-        let mut after = None;
         while !free.is_empty() {
-            let scope = Scope::Namespace { namespace: namespace.clone(), after: after.take() };
-            let page = store.find::<Beskar7Machine>(Term::Waiting, scope, PAGE).await?;
             for machine in &page {
                 let key = machine.metadata.key();
                 let Ok(host) = claim::choose(machine, None, &free) else { continue };
@@ -48,12 +50,25 @@ impl Shell {
                     next.wake.push(Key::Machine(key));
                 }
             }
-            match page.last() {
-                Some(last) if page.len() == PAGE => after = Some(last.metadata.name.clone()),
-                _ => return Ok(next),
+            if after.is_none() {
+                return Ok(next);
             }
+            page = self.waiting(namespace, &mut after).await?;
         }
         next.again = more.then_some(self.ctx.timings.soon);
         Ok(next)
+    }
+
+    /// The machines without a host that come after this name; `after` is where the next page begins, if there is
+    /// one.
+    async fn waiting(
+        &self,
+        namespace: &Name,
+        after: &mut Option<Name>,
+    ) -> Result<Vec<Beskar7Machine>, StoreError> {
+        let scope = Scope::Namespace { namespace: namespace.clone(), after: after.take() };
+        let page = self.ctx.store.find::<Beskar7Machine>(Term::Waiting, scope, PAGE).await?;
+        *after = page.last().filter(|_| page.len() == PAGE).map(|last| last.metadata.name.clone());
+        Ok(page)
     }
 }

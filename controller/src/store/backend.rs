@@ -76,8 +76,14 @@ pub struct Versioned<T> {
 pub trait Backend: Send + Sync + 'static {
     /// The document, if there is one.
     fn get(&self, kind: &'static str, key: &HostKey) -> Answer<'_, Option<Document>>;
-    /// Every document of a kind, sorted by key.
-    fn list(&self, kind: &'static str, namespace: Option<&Name>) -> Answer<'_, Vec<Document>>;
+    /// Documents of a kind, of one namespace or of all, sorted by key: at most `limit` of those after `after`.
+    fn list(
+        &self,
+        kind: &'static str,
+        namespace: Option<&Name>,
+        after: Option<&HostKey>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Document>>;
     /// The keys of a kind, sorted.
     fn keys(&self, kind: &'static str) -> Answer<'_, Vec<HostKey>>;
     /// Documents of a kind that have this term, sorted by key: at most `limit` of those that come after

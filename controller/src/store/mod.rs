@@ -25,6 +25,15 @@ pub use backend::{Answer, Backend, Change, Document, HISTORY_LIMIT, Scope, Versi
 pub use error::StoreError;
 pub use term::Term;
 
+/// Some of the objects of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<R> {
+    /// The objects, sorted by key.
+    pub items: Vec<R>,
+    /// After which key to go on; none when these were the last.
+    pub next: Option<HostKey>,
+}
+
 /// The store; cheap to clone.
 #[derive(Clone)]
 pub struct Store {
@@ -63,7 +72,20 @@ impl Store {
     ///
     /// One that cannot be read is left out and logged: it must not stop the work on all others.
     pub async fn list<R: Resource>(&self, namespace: Option<&Name>) -> Result<Vec<R>, StoreError> {
-        Ok(self.backend.list(R::KIND, namespace).await?.iter().filter_map(readable).collect())
+        Ok(self.page(namespace, None, usize::MAX).await?.items)
+    }
+
+    /// At most `limit` objects of the kind, those after `after`, as [`list`](Self::list) gives them: for who reads
+    /// everything without having everything in memory.
+    pub async fn page<R: Resource>(
+        &self,
+        namespace: Option<&Name>,
+        after: Option<&HostKey>,
+        limit: usize,
+    ) -> Result<Page<R>, StoreError> {
+        let found = self.backend.list(R::KIND, namespace, after, limit).await?;
+        let next = found.last().filter(|_| found.len() == limit).map(|last| last.key.clone());
+        Ok(Page { items: found.iter().filter_map(readable).collect(), next })
     }
 
     /// The keys of every object of the kind, sorted: what there is, at a fraction of the cost of reading it.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +11,11 @@ pub const MAX_LEN: usize = 253;
 
 /// A namespace or object name: lower-case RFC 1123 subdomain, 1..=253 bytes.
 ///
-/// Safe in a URL path, a file name and a kernel command line without escaping.
+/// Safe in a URL path, a file name and a kernel command line without escaping. Clones share the text: a controller
+/// has a host's name in a dozen places.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Name(String);
+pub struct Name(Arc<str>);
 
 /// Why a text is not a [`Name`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +46,7 @@ impl FromStr for Name {
                 && bytes.last() != Some(&b'-')
         };
         if text.len() <= MAX_LEN && text.split('.').all(label_ok) {
-            Ok(Self(text.to_owned()))
+            Ok(Self(text.into()))
         } else {
             Err(NameError { found: text.chars().take(64).collect() })
         }
@@ -61,7 +63,7 @@ impl TryFrom<String> for Name {
 
 impl From<Name> for String {
     fn from(name: Name) -> Self {
-        name.0
+        name.0.as_ref().to_owned()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::deadline::Deadline;
 use super::fault::BmcObservation;
+use super::history::HistoryEntry;
 use super::host::{HostEffect, consumer_paused};
 use super::host_pass::Pass;
 use super::host_table::Cause;
@@ -34,20 +35,43 @@ impl Pass<'_> {
             }
         } else if let Some(fault) = self.facts.bmc.fault(self.facts.clock.timings) {
             self.set_condition(reasons::REDFISH_CONNECTION_READY, Truth::False, fault.reason, &fault.message);
-            self.apply_fault(&fault.message);
+            self.apply_fault(fault.reason, &fault.message);
         }
     }
 
-    fn apply_fault(&mut self, message: &str) {
+    fn apply_fault(&mut self, reason: &str, message: &str) {
         if host_view::in_provisioning_substate(&self.host) {
             return;
         }
         if self.state() == HostState::Error {
+            if self.host.status.error_message != message {
+                self.tell_other_fault(reason, message);
+            }
             message.clone_into(&mut self.host.status.error_message);
             self.host.status.ready = false;
         } else {
             self.enter(Cause::Fault, message);
         }
+    }
+
+    /// A host in `Error` has another fault than before. One of another kind goes to the history; another wording of
+    /// the same kind only to the log, or a BMC that now refuses and now times out would push out all else.
+    fn tell_other_fault(&mut self, reason: &str, message: &str) {
+        let known = condition::get(&self.facts.host.status.conditions, reasons::REDFISH_CONNECTION_READY);
+        if known.is_some_and(|c| c.status == Truth::False && c.reason == reason) {
+            self.notes.push(format!("host {} is still in Error: {message}", self.host.metadata.key()));
+            return;
+        }
+        let state = HostState::Error.as_str();
+        self.history.push(HostEffect::Record(HistoryEntry {
+            at: self.now(),
+            actor: Cause::Fault.actor().to_owned(),
+            event: Cause::Fault.as_str().to_owned(),
+            from: state.to_owned(),
+            to: state.to_owned(),
+            reason: message.to_owned(),
+            run: self.host.status.run.clone(),
+        }));
     }
 
     pub(super) fn deadline(&self) -> Option<(Cause, Deadline)> {
@@ -103,13 +127,13 @@ impl Pass<'_> {
             self.set_condition(reasons::HOST_AVAILABLE, Truth::False, reasons::HOST_CLAIMED, &text);
         }
         let connection = condition::get(&self.host.status.conditions, reasons::REDFISH_CONNECTION_READY);
-        match connection.map(|c| (c.status, c.message.clone())) {
-            Some((Truth::True, _)) => {
+        match connection.map(|c| (c.status, c.reason.clone(), c.message.clone())) {
+            Some((Truth::True, ..)) => {
                 let cause = if self.claimed() { Cause::Claimed } else { Cause::Answered };
                 self.enter(cause, "");
             }
-            Some((Truth::False, message)) => self.apply_fault(&message),
-            Some((Truth::Unknown, _)) | None => {}
+            Some((Truth::False, reason, message)) => self.apply_fault(&reason, &message),
+            Some((Truth::Unknown, ..)) | None => {}
         }
         if !self.claimed() && self.state() == HostState::Available {
             self.host.status.ready = true;

@@ -69,6 +69,16 @@ impl<'a> Selector<'a> {
         Ok(Self { equal: &selector.match_labels, requirements })
     }
 
+    /// Labels with the one value that each must have: whoever lacks one of them is not matched. More may be asked.
+    pub fn required(&self) -> impl Iterator<Item = (&str, &str)> {
+        let equal = self.equal.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let only = self.requirements.iter().filter_map(|(key, operator)| match operator {
+            Operator::In([value]) => Some((*key, value.as_str())),
+            _ => None,
+        });
+        equal.chain(only)
+    }
+
     /// Whether these labels satisfy every part. An empty selector takes everything.
     pub fn matches(&self, labels: &Labels) -> bool {
         let equal = self.equal.iter().all(|(k, v)| labels.get(k) == Some(v));

@@ -37,6 +37,14 @@ pub(crate) enum Event {
     PauseHost { host: usize, paused: bool },
     /// The controller is killed and started: what it only remembered is gone.
     Restart,
+    /// A host's credentials can be read again, or not any more.
+    Credentials { host: usize, readable: bool },
+    /// A machine's checksum file is as this from now on; it cannot be fetched without an answer.
+    Checksum { machine: usize, answer: Option<u8> },
+    /// The operator names another checksum file.
+    ChecksumFile { machine: usize, place: u8 },
+    /// A host and the machine that has it are moved here from another cluster.
+    Move { host: usize },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,9 +126,16 @@ fn plain() -> impl Strategy<Value = Event> + Clone {
         5 => waits.prop_map(|seconds| Event::Wait { seconds }),
         1 => (machine.clone(), any::<bool>()).prop_map(|(machine, force)| Event::Delete { machine, force }),
         1 => machine.clone().prop_map(|machine| Event::Create { machine }),
-        1 => (machine, any::<bool>()).prop_map(|(machine, paused)| Event::PauseMachine { machine, paused }),
-        1 => (host, any::<bool>()).prop_map(|(host, paused)| Event::PauseHost { host, paused }),
+        1 => (machine.clone(), any::<bool>())
+            .prop_map(|(machine, paused)| Event::PauseMachine { machine, paused }),
+        1 => (host.clone(), any::<bool>()).prop_map(|(host, paused)| Event::PauseHost { host, paused }),
         1 => Just(Event::Restart),
+        2 => (host.clone(), any::<bool>())
+            .prop_map(|(host, readable)| Event::Credentials { host, readable }),
+        2 => (machine.clone(), prop_oneof![1 => Just(None), 3 => (1..4_u8).prop_map(Some)])
+            .prop_map(|(machine, answer)| Event::Checksum { machine, answer }),
+        1 => (machine, 0..2_u8).prop_map(|(machine, place)| Event::ChecksumFile { machine, place }),
+        1 => host.prop_map(|host| Event::Move { host }),
     ]
 }
 
@@ -142,7 +157,11 @@ fn forward() -> impl Strategy<Value = Vec<Event>> {
                 Event::MachinePass { machine, cut, meanwhile }
             };
             let call = |n, call| Event::Call { agent: 0, call, meanwhile: at(n).1 };
+            // Two more for a machine that has to fetch its digest first.
+            let undisturbed = Event::MachinePass { machine, cut: None, meanwhile: None };
             vec![
+                undisturbed.clone(),
+                undisturbed,
                 host_pass(0),
                 machine_pass(1),
                 host_pass(2),
@@ -183,7 +202,7 @@ pub(crate) fn events() -> impl Strategy<Value = Vec<Event>> {
     let part = prop_oneof![
         4 => vec(interrupted(), 1..8),
         2 => forward(),
-        3 => (forward(), 0..15_usize).prop_map(|(mut events, upto)| { events.truncate(upto); events }),
+        3 => (forward(), 0..17_usize).prop_map(|(mut events, upto)| { events.truncate(upto); events }),
     ];
     vec(part, 1..10).prop_map(|parts| parts.concat())
 }

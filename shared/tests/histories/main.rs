@@ -7,6 +7,9 @@
 
 mod event;
 mod invariants;
+mod machine_passes;
+#[path = "../objects/mod.rs"]
+mod objects;
 mod passes;
 mod server;
 mod world;
@@ -65,6 +68,34 @@ fn an_undisturbed_history_installs_every_machine() {
     let mut world = World::new();
     invariants::every_host_can_be_used_again(&mut world).unwrap();
     assert!(!world.provisioned.is_empty());
+}
+
+/// The same with everything the model can do to a machine's checksum file, a host's credentials and an installed
+/// pair: histories in which these never matter would prove nothing about them.
+#[test]
+fn checksum_files_unreadable_credentials_and_moves_leave_their_mark() {
+    let mut world = World::new();
+    world.step(&Event::Checksum { machine: 1, answer: None });
+    world.rounds(6);
+    let claims = |world: &World| world.hosts.iter().filter(|h| h.spec.consumer_ref.is_some()).count();
+    assert_eq!(claims(&world), 1, "a machine whose checksum file cannot be had claims nothing");
+    invariants::every_host_can_be_used_again(&mut world).unwrap();
+    assert_eq!(claims(&world), 2);
+
+    let host = (0..world.hosts.len()).find(|h| world.machine_of(*h).is_some()).unwrap();
+    world.step(&Event::Move { host });
+    assert_eq!(world.hosts[host].status.state, farrier_shared::resource::HostState::New);
+    world.rounds(6);
+    assert_eq!(world.hosts[host].status.state, farrier_shared::resource::HostState::Ready, "adopted");
+    invariants::always(&world).unwrap();
+
+    let mut world = World::new();
+    for host in 0..world.hosts.len() {
+        world.step(&Event::Credentials { host, readable: false });
+    }
+    world.rounds(6);
+    assert!(world.credentials.is_empty(), "nothing is minted over what cannot be read");
+    invariants::every_host_can_be_used_again(&mut world).unwrap();
 }
 
 /// A world whose decisions are tampered with must be caught, or the checks are worth nothing.

@@ -1,28 +1,23 @@
-//! Reconcile passes over the model: gather, decide, carry out, stop where told to.
+//! Reconcile passes over hosts of the model: gather, decide, carry out, stop where told to.
 
-use farrier_shared::contract::name::HostKey;
-use farrier_shared::lifecycle::boot_plan::InspectRequest;
 use farrier_shared::lifecycle::host::HostEffect;
-use farrier_shared::lifecycle::machine::{MACHINE_FINALIZER, MachineEffect};
 use farrier_shared::lifecycle::{
-    BmcFacts, BmcObservation, BootPlan, BootstrapRead, Clock, ConsumerRead, Credentials, CredentialsRead,
-    DigestRead, HostDecision, HostFacts, MachineDecision, MachineFacts, OwnerRead, PowerAction, PowerState,
-    Signal, claim, decide_host, decide_machine, host_view, mint,
+    BmcFacts, BmcObservation, Clock, ConsumerRead, Credentials, HostDecision, HostFacts, Signal, decide_host,
+    host_view,
 };
-use farrier_shared::resource::machine::MachinePhase;
-use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
+use farrier_shared::resource::{HostState, PhysicalHost};
 
-use crate::event::{BmcState, Cut, Event};
-use crate::world::{World, host_index};
+use crate::event::{Cut, Event};
+use crate::world::World;
 
 /// The pass ended early: a conflict, a failing BMC, or the cut.
 pub(crate) struct Stopped;
 
 /// Counts effects down to the cut.
-pub(crate) struct Budget(Cut);
+pub(crate) struct Budget(pub(crate) Cut);
 
 impl Budget {
-    fn spend(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn spend(&mut self) -> Result<(), Stopped> {
         match &mut self.0 {
             None => Ok(()),
             Some(0) => Err(Stopped),
@@ -33,19 +28,15 @@ impl Budget {
         }
     }
 
-    fn cut(&self) -> bool {
+    pub(crate) fn cut(&self) -> bool {
         self.0 == Some(0)
     }
-}
-
-fn read(credentials: Option<&(Credentials, u64)>) -> CredentialsRead<'_> {
-    credentials.map_or(CredentialsRead::Absent, |(c, _)| CredentialsRead::Present(c))
 }
 
 impl World {
     pub(crate) fn host_pass(&mut self, index: usize, ask_bmc: bool, cut: Cut, meanwhile: Option<&Event>) {
         let host = self.hosts[index].clone();
-        let credentials = self.credentials.get(&index).cloned();
+        let credentials = self.stored(index);
         let signals = self.signals.get(&index).cloned().unwrap_or_default();
         let progress = self.progress.get(&index).cloned();
         let consumer = host_view::consumer_key(&host)
@@ -55,7 +46,7 @@ impl World {
         let facts = HostFacts {
             host: &host,
             consumer: consumer.as_ref().map_or(ConsumerRead::Missing, ConsumerRead::Found),
-            credentials: read(credentials.as_ref()),
+            credentials: credentials.read(),
             signals: &signals,
             bmc: &bmc,
             bmc_failures: self.bmc_failures[index],
@@ -74,7 +65,7 @@ impl World {
             self.step(event);
         }
         let mut budget = Budget(cut);
-        let version = credentials.map(|(_, v)| v);
+        let version = credentials.version();
         for effect in &decision.effects {
             if self.host_effect(index, &host, &decision, effect, version, &mut budget).is_err() {
                 break;
@@ -178,7 +169,7 @@ impl World {
         expected: Option<u64>,
     ) -> Result<(), Stopped> {
         let current = self.credentials.get(&index).map(|(_, v)| *v);
-        if current != expected {
+        if current != expected || self.unreadable.contains(&index) {
             return Err(Stopped);
         }
         if let Some((old, _)) = self.credentials.get(&index) {
@@ -196,190 +187,5 @@ impl World {
         waiting.retain(|s| s.key != signal.key);
         waiting.push(signal.clone());
         self.seen_signals.push(signal.clone());
-    }
-
-    pub(crate) fn machine_pass(&mut self, index: usize, cut: Cut, meanwhile: Option<&Event>) {
-        let Some(machine) = self.machines[index].clone() else { return };
-        let hosts = self.hosts.clone();
-        let had = claim::claimed_host(&machine, &hosts).map(|h| host_index(&h.metadata.key()));
-        let credentials = had.and_then(|i| self.credentials.get(&i).cloned());
-        let signals = had.and_then(|i| self.signals.get(&i).cloned()).unwrap_or_default();
-        let booted = had.and_then(|i| self.booted.get(&i).cloned());
-        let progress = had.and_then(|i| self.progress.get(&i).cloned());
-        let timings = self.timings.clone();
-        let facts = MachineFacts {
-            machine: &machine,
-            owner: OwnerRead::Standalone,
-            bootstrap: BootstrapRead::Present,
-            digest: &DigestRead::Unknown,
-            hosts: &hosts,
-            credentials: read(credentials.as_ref()),
-            signals: &signals,
-            booted_run: booted.as_deref(),
-            clock: Clock {
-                now: self.now,
-                listening_since: self.listening_since,
-                progress: progress.as_ref(),
-                timings: &timings,
-            },
-        };
-        let decision = decide_machine(&facts);
-        self.notes.extend(decision.notes.iter().cloned());
-        if let Some(event) = meanwhile {
-            self.step(event);
-        }
-        let mut budget = Budget(cut);
-        let version = credentials.map(|(_, v)| v);
-        for effect in &decision.effects {
-            if self.machine_effect(index, &machine, &hosts, &decision, effect, version, &mut budget).is_err()
-            {
-                break;
-            }
-        }
-        if budget.cut() {
-            self.restart();
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "everything one effect of one pass may refer to")]
-    fn machine_effect(
-        &mut self,
-        index: usize,
-        machine: &Beskar7Machine,
-        hosts: &[PhysicalHost],
-        decision: &MachineDecision,
-        effect: &MachineEffect,
-        credentials_version: Option<u64>,
-        budget: &mut Budget,
-    ) -> Result<(), Stopped> {
-        // The machine object itself: gone or replaced since it was read means the pass is over.
-        let Some(current) = &mut self.machines[index] else { return Err(Stopped) };
-        if current.metadata.uid != machine.metadata.uid {
-            return Err(Stopped);
-        }
-        if !matches!(effect, MachineEffect::Boot(_)) {
-            budget.spend()?;
-        }
-        match effect {
-            MachineEffect::AddFinalizer => current.metadata.finalizers.push(MACHINE_FINALIZER.to_owned()),
-            MachineEffect::RemoveFinalizer => self.machines[index] = None,
-            MachineEffect::WriteStatus => {
-                current.status = decision.status.clone();
-                self.note_machine(index);
-            }
-            MachineEffect::SetProviderId(id) => current.spec.provider_id = Some(id.clone()),
-            MachineEffect::ResolveDigest(_) => {}
-            MachineEffect::Claim(key) => {
-                let host = host_index(key);
-                if self.hosts[host].metadata.resource_version != hosts[host].metadata.resource_version {
-                    return Err(Stopped);
-                }
-                if self.hosts[host].spec.consumer_ref.is_some() {
-                    self.violations.push(format!("{key} was claimed twice"));
-                }
-                self.write_consumer(host, Some(machine));
-            }
-            MachineEffect::Boot(plan) => return self.boot(index, machine, plan, budget),
-            MachineEffect::Signal { host, signal, .. } => self.put_signal(host_index(host), signal),
-            MachineEffect::EnsurePoweredOn(key) => {
-                let bmc = &mut self.bmcs[host_index(key)];
-                if bmc.state == BmcState::Up {
-                    bmc.power = PowerState::On;
-                }
-            }
-            MachineEffect::ClearBootOverride(_) | MachineEffect::Record { .. } => {}
-            MachineEffect::Power { host, action } => self.power(host, *action),
-            MachineEffect::CutToken { host, credentials } => {
-                self.put_credentials(host_index(host), (**credentials).clone(), credentials_version)?;
-            }
-            MachineEffect::Release(key) => {
-                let host = host_index(key);
-                if host_view::is_claimed_by(&self.hosts[host], machine) {
-                    if self.hosts[host].metadata.resource_version != hosts[host].metadata.resource_version {
-                        return Err(Stopped);
-                    }
-                    self.write_consumer(host, None);
-                    self.booted.remove(&host);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn write_consumer(&mut self, host: usize, machine: Option<&Beskar7Machine>) {
-        self.hosts[host].spec.consumer_ref = machine.map(claim::reference_to);
-        self.hosts[host].metadata.resource_version = self.version();
-    }
-
-    fn power(&mut self, host: &HostKey, action: PowerAction) {
-        let bmc = &mut self.bmcs[host_index(host)];
-        if bmc.state == BmcState::Up {
-            bmc.power = match action {
-                PowerAction::On | PowerAction::ForceRestart => PowerState::On,
-                PowerAction::GracefulShutdown | PowerAction::ForceOff => PowerState::Off,
-            };
-        }
-    }
-
-    /// A machine that fails takes its host's run with it.
-    fn note_machine(&mut self, index: usize) {
-        let Some(machine) = &self.machines[index] else { return };
-        if machine.status.phase != Some(MachinePhase::Failed) {
-            return;
-        }
-        let Some(host) = claim::claimed_host(machine, &self.hosts) else { return };
-        if let Some(run) = host.status.run.clone() {
-            if host.status.state == HostState::Ready {
-                self.violations.push(format!("a machine failed over the Ready run {run}"));
-            }
-            self.failed.insert(run);
-        }
-    }
-
-    fn boot(
-        &mut self,
-        index: usize,
-        machine: &Beskar7Machine,
-        plan: &BootPlan,
-        budget: &mut Budget,
-    ) -> Result<(), Stopped> {
-        let host = host_index(&plan.host);
-        // Set the boot source, then read the power.
-        for _ in 0..2 {
-            budget.spend()?;
-            if self.bmcs[host].state != BmcState::Up {
-                return Err(Stopped);
-            }
-        }
-        let power = self.bmcs[host].power;
-        budget.spend()?;
-        let fresh = self.hosts[host].clone();
-        if self.machines[index].is_none() || !host_view::is_claimed_by(&fresh, machine) {
-            return Err(Stopped);
-        }
-        let stored = self.credentials.get(&host).cloned();
-        let entropy = self.entropy();
-        let signals = self.signals.get(&host).cloned().unwrap_or_default();
-        let running = plan.still_running(power).map(|run| mint::Running { run, signals: &signals });
-        let ensured =
-            mint::ensure(&fresh, machine, read(stored.as_ref()), running, &entropy, self.now, &self.timings)
-                .map_err(|_| Stopped)?;
-        if let mint::Ensured::Write(new) = &ensured {
-            self.put_credentials(host, new.clone(), stored.map(|(_, v)| v))?;
-        }
-        let credentials = ensured.credentials().clone();
-        budget.spend()?;
-        if let Some(action) = plan.power(&credentials, power) {
-            self.power(&plan.host, action);
-        }
-        self.booted.insert(host, credentials.run.clone());
-        budget.spend()?;
-        let fresh = self.hosts[host].clone();
-        match plan.request(&fresh, machine, &credentials) {
-            InspectRequest::Write(signal) => self.put_signal(host, &signal),
-            InspectRequest::NoLongerApplies => {}
-            InspectRequest::NotOurs => return Err(Stopped),
-        }
-        Ok(())
     }
 }

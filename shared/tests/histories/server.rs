@@ -10,12 +10,12 @@ use farrier_shared::lifecycle::{
 };
 
 use crate::event::{Call, Event, Forgery};
-use crate::world::{Agent, World};
+use crate::world::{Agent, Stored, World};
 
 impl World {
     pub(crate) fn fetch(&mut self, index: usize, client: IpAddr, old_nonce: Option<usize>) {
         let host = self.hosts[index].clone();
-        let Some((credentials, _)) = self.credentials.get(&index).cloned() else { return };
+        let Stored::Present(credentials, _) = self.stored(index) else { return };
         let nonce = match old_nonce {
             None => credentials.nonce.expose().to_owned(),
             Some(n) => match self.old_nonces.len().checked_sub(n + 1) {
@@ -51,7 +51,7 @@ impl World {
         let waiting = self.signals.get(&index);
         let waits = waiting.is_some_and(|all| all.iter().any(|s| s.key == SignalKey::InspectionResult));
         let host = self.hosts[index].clone();
-        let Some((credentials, _)) = self.credentials.get(&index).cloned() else { return };
+        let Stored::Present(credentials, _) = self.stored(index) else { return };
         let read = CredentialsRead::Present(&credentials);
         if read.verify_bearer(&host, token.expose(), self.now).is_err() {
             return;

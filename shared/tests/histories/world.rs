@@ -4,19 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use farrier_shared::contract::digest::Digest;
-use farrier_shared::contract::name::{HostKey, Name};
+use farrier_shared::contract::name::HostKey;
+use farrier_shared::contract::provider_id::ProviderId;
 use farrier_shared::contract::secret::Token;
 use farrier_shared::contract::time::Time;
+use farrier_shared::contract::web_url::WebUrl;
 use farrier_shared::lifecycle::mint::Entropy;
 use farrier_shared::lifecycle::{
-    Credentials, HistoryEntry, PowerState, Progress, Signal, Timings, host_view,
+    Credentials, CredentialsRead, DigestRead, HistoryEntry, PowerState, Progress, Signal, Timings, host_view,
 };
-use farrier_shared::resource::host::{PhysicalHostSpec, RedfishConnection};
-use farrier_shared::resource::machine::{Beskar7MachineSpec, HardwareRequirements};
+use farrier_shared::resource::machine::HardwareRequirements;
 use farrier_shared::resource::{Beskar7Machine, ObjectMeta, PhysicalHost};
 
 use crate::event::{BmcState, Event};
+use crate::objects::{host_named, machine_named, name};
 
 pub(crate) const HOSTS: usize = 3;
 pub(crate) const MACHINES: usize = 2;
@@ -31,6 +32,30 @@ pub(crate) struct Agent {
     pub(crate) host: usize,
     pub(crate) token: Token,
     pub(crate) run: String,
+}
+
+/// What reading a host's credentials gave.
+pub(crate) enum Stored {
+    Absent,
+    Unreadable,
+    Present(Credentials, u64),
+}
+
+impl Stored {
+    pub(crate) fn read(&self) -> CredentialsRead<'_> {
+        match self {
+            Self::Absent => CredentialsRead::Absent,
+            Self::Unreadable => CredentialsRead::Unreadable,
+            Self::Present(credentials, _) => CredentialsRead::Present(credentials),
+        }
+    }
+
+    pub(crate) fn version(&self) -> Option<u64> {
+        match self {
+            Self::Present(_, version) => Some(*version),
+            Self::Absent | Self::Unreadable => None,
+        }
+    }
 }
 
 pub(crate) struct World {
@@ -60,13 +85,22 @@ pub(crate) struct World {
     pub(crate) owed: BTreeSet<String>,
     /// Runs that were declared failed, by host or machine.
     pub(crate) failed: BTreeSet<String>,
+    /// Hosts whose credentials cannot be read, though they may be there.
+    pub(crate) unreadable: BTreeSet<usize>,
+    /// What each machine's checksum file says, if it can be fetched.
+    pub(crate) checksums: Vec<Option<u8>>,
+    /// What the last fetch of each machine's checksum file gave, from where, and until when that is used.
+    pub(crate) fetched: BTreeMap<usize, (WebUrl, DigestRead, Time)>,
+    /// Hosts that were moved here with their machine installed on them.
+    pub(crate) moved: BTreeSet<usize>,
     /// What went wrong outside any one state.
     pub(crate) violations: Vec<String>,
     counter: u64,
 }
 
-fn name(text: &str) -> Name {
-    text.parse().unwrap()
+/// One of the places where checksum files are.
+fn checksum_file(place: u8) -> WebUrl {
+    format!("https://images.example/{place}/SHA256SUMS").parse().unwrap()
 }
 
 pub(crate) fn host_key(index: usize) -> HostKey {
@@ -101,26 +135,18 @@ impl World {
             reported: BTreeSet::new(),
             owed: BTreeSet::new(),
             failed: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+            checksums: vec![Some(9); MACHINES],
+            fetched: BTreeMap::new(),
+            moved: BTreeSet::new(),
             violations: Vec::new(),
             counter: 0,
         };
         for index in 0..HOSTS {
-            let mut metadata = ObjectMeta::new(name("default"), name(&format!("host-{index}")));
-            metadata.uid = format!("host-uid-{index}");
-            metadata.resource_version = world.version();
-            let redfish_connection = RedfishConnection {
-                address: "https://bmc.example".parse().unwrap(),
-                credentials_secret_ref: name("bmc"),
-                insecure_skip_verify: None,
-                ca_bundle_secret_ref: None,
-            };
-            let spec = PhysicalHostSpec {
-                redfish_connection,
-                consumer_ref: None,
-                boot_mac_addresses: Vec::new(),
-                agent_options: Default::default(),
-            };
-            world.hosts.push(PhysicalHost::new(metadata, spec));
+            let mut host = host_named(&format!("host-{index}"));
+            host.metadata.finalizers.clear();
+            host.metadata.resource_version = world.version();
+            world.hosts.push(host);
             world.bmcs.push(Bmc { state: BmcState::Up, power: PowerState::Off });
         }
         for index in 0..MACHINES {
@@ -150,27 +176,17 @@ impl World {
         if self.machines[index].is_some() {
             return;
         }
-        let mut metadata = ObjectMeta::new(name("default"), name(&format!("machine-{index}")));
-        metadata.resource_version = self.version();
-        metadata.uid = format!("machine-uid-{index}-{}", metadata.resource_version);
-        let spec = Beskar7MachineSpec {
-            provider_id: None,
-            inspection_image_url: "http://images.example/inspection".parse().unwrap(),
-            target_image_url: "http://images.example/os.raw".parse().unwrap(),
-            target_image_digest: Some(Digest::from_bytes([7; 32])),
-            target_image_digest_url: None,
-            target_disk: None,
-            static_ip: None,
-            hardware_requirements: Some(HardwareRequirements {
-                min_cpu_cores: Some(16),
-                ..HardwareRequirements::default()
-            }),
-            host_selector: None,
-            host_name: None,
-            bootstrap: None,
-            agent_options: Default::default(),
-        };
-        self.machines[index] = Some(Beskar7Machine::new(metadata, spec));
+        let mut machine = machine_named(&format!("machine-{index}"));
+        machine.metadata.finalizers.clear();
+        machine.metadata.resource_version = self.version();
+        machine.metadata.uid = format!("machine-uid-{index}-{}", machine.metadata.resource_version);
+        machine.spec.hardware_requirements =
+            Some(HardwareRequirements { min_cpu_cores: Some(16), ..HardwareRequirements::default() });
+        if index % 2 == 1 {
+            machine.spec.target_image_digest = None;
+            machine.spec.target_image_digest_url = Some(checksum_file(0));
+        }
+        self.machines[index] = Some(machine);
     }
 
     pub(crate) fn step(&mut self, event: &Event) {
@@ -204,12 +220,24 @@ impl World {
                 metadata.resource_version = version;
             }
             Event::Restart => self.restart(),
+            Event::Credentials { host, readable: true } => drop(self.unreadable.remove(host)),
+            Event::Credentials { host, readable: false } => drop(self.unreadable.insert(*host)),
+            Event::Checksum { machine, answer } => self.checksums[*machine] = *answer,
+            Event::ChecksumFile { machine, place } => {
+                if let Some(machine) = &mut self.machines[*machine]
+                    && let Some(url) = &mut machine.spec.target_image_digest_url
+                {
+                    *url = checksum_file(*place);
+                }
+            }
+            Event::Move { host } => self.move_here(*host),
         }
     }
 
     pub(crate) fn restart(&mut self) {
         self.booted.clear();
         self.progress.clear();
+        self.fetched.clear();
         self.bmc_failures = vec![0; HOSTS];
         self.listening_since = self.now;
     }
@@ -225,6 +253,42 @@ impl World {
         if machine.metadata.finalizers.is_empty() {
             self.machines[index] = None;
         }
+    }
+
+    /// Host and machine come from another cluster, as backup and restore move them: with specs and names, without
+    /// status, credentials and identities.
+    fn move_here(&mut self, index: usize) {
+        let machine = self.machine_of(index).map(|m| m.metadata.name.clone());
+        let machine =
+            self.machines.iter().position(|m| m.as_ref().map(|m| &m.metadata.name) == machine.as_ref());
+        let version = self.version();
+        if let Some(machine) = machine.and_then(|at| self.machines[at].as_mut()) {
+            if machine.metadata.deletion_timestamp.is_some() {
+                return;
+            }
+            machine.metadata.uid = format!("{}-uid-{version}", machine.metadata.name);
+            machine.metadata.resource_version.clone_from(&version);
+            machine.status = Default::default();
+            if machine.spec.provider_id == Some(ProviderId::of(&host_key(index))) {
+                self.moved.insert(index);
+            }
+        }
+        let host = &mut self.hosts[index];
+        host.metadata.uid = format!("{}-uid-{version}", host.metadata.name);
+        host.metadata.resource_version = version;
+        host.status = Default::default();
+        self.credentials.remove(&index);
+        self.signals.remove(&index);
+        self.booted.remove(&index);
+        self.progress.remove(&index);
+    }
+
+    /// A host's credentials as a reader finds them now.
+    pub(crate) fn stored(&self, host: usize) -> Stored {
+        if self.unreadable.contains(&host) {
+            return Stored::Unreadable;
+        }
+        self.credentials.get(&host).cloned().map_or(Stored::Absent, |(c, v)| Stored::Present(c, v))
     }
 
     /// Everything gets its turn, `count` times over, undisturbed.

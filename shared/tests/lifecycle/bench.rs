@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use farrier_shared::contract::digest::Digest;
-use farrier_shared::contract::name::Name;
 use farrier_shared::contract::time::Time;
 use farrier_shared::lifecycle::boot_plan::InspectRequest;
 use farrier_shared::lifecycle::mint::{self, Ensured, Entropy};
@@ -14,53 +12,9 @@ use farrier_shared::lifecycle::{
     host_view, verdict,
 };
 use farrier_shared::resource::condition::{self, Condition, Truth};
-use farrier_shared::resource::host::{PhysicalHostSpec, RedfishConnection};
-use farrier_shared::resource::machine::Beskar7MachineSpec;
-use farrier_shared::resource::{Beskar7Machine, HostState, ObjectMeta, PhysicalHost};
+use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 
-pub(crate) fn name(text: &str) -> Name {
-    text.parse().unwrap()
-}
-
-pub(crate) fn host_named(text: &str) -> PhysicalHost {
-    let mut metadata = ObjectMeta::new(name("default"), name(text));
-    metadata.uid = format!("{text}-uid");
-    metadata.finalizers.push(host_view::HOST_FINALIZER.to_owned());
-    let redfish_connection = RedfishConnection {
-        address: "https://bmc.example".parse().unwrap(),
-        credentials_secret_ref: name("bmc"),
-        insecure_skip_verify: None,
-        ca_bundle_secret_ref: None,
-    };
-    let spec = PhysicalHostSpec {
-        redfish_connection,
-        consumer_ref: None,
-        boot_mac_addresses: Vec::new(),
-        agent_options: Default::default(),
-    };
-    PhysicalHost::new(metadata, spec)
-}
-
-pub(crate) fn machine_named(text: &str) -> Beskar7Machine {
-    let mut metadata = ObjectMeta::new(name("default"), name(text));
-    metadata.uid = format!("{text}-uid");
-    metadata.finalizers.push(farrier_shared::lifecycle::machine::MACHINE_FINALIZER.to_owned());
-    let spec = Beskar7MachineSpec {
-        provider_id: None,
-        inspection_image_url: "http://images.example/inspection".parse().unwrap(),
-        target_image_url: "http://images.example/os.raw".parse().unwrap(),
-        target_image_digest: Some(Digest::from_bytes([7; 32])),
-        target_image_digest_url: None,
-        target_disk: None,
-        static_ip: None,
-        hardware_requirements: None,
-        host_selector: None,
-        host_name: None,
-        bootstrap: None,
-        agent_options: Default::default(),
-    };
-    Beskar7Machine::new(metadata, spec)
-}
+use crate::objects::{host_named, machine_named};
 
 /// How the store answers for the credentials.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use farrier_shared::lifecycle::fault::{Failure, Refusal, Transient};
-use farrier_shared::lifecycle::{BmcObservation, MachineEffect, SignalKey};
+use farrier_shared::lifecycle::{BmcObservation, HostEffect, MachineEffect, SignalKey};
 use farrier_shared::resource::HostState::{Available, Deploying, Error, InUse, Inspecting, Ready};
 use farrier_shared::resource::condition::Truth;
 use farrier_shared::resource::machine::MachinePhase;
@@ -52,6 +52,28 @@ fn s116_an_outage_before_the_run_is_an_error_and_said_once() {
         bench.wait(15);
         assert!(bench.observe(&down()).effects.is_empty());
     }
+}
+
+#[test]
+fn a_fault_of_another_kind_within_error_is_told_and_another_wording_only_logged() {
+    let mut bench = Bench::at(Available);
+    bench.observe(&BmcObservation::Unreachable { class: Transient::Refused });
+    let entries = |effects: &[HostEffect]| -> Vec<(String, String, String)> {
+        let recorded = effects.iter().filter_map(|e| match e {
+            HostEffect::Record(entry) => Some(entry),
+            _ => None,
+        });
+        recorded.map(|e| (e.from.clone(), e.to.clone(), e.reason.clone())).collect()
+    };
+    let worded = bench.observe(&BmcObservation::Unreachable { class: Transient::TimedOut });
+    assert_eq!(entries(&worded.effects), []);
+    assert!(worded.notes.iter().any(|n| n.contains("timed out")), "{:?}", worded.notes);
+
+    let other = bench.observe(&failed(Failure::Connection));
+    let error = || "Error".to_owned();
+    assert_eq!(entries(&other.effects), [(error(), error(), "certificate not trusted".to_owned())]);
+    let same = bench.observe(&failed(Failure::Connection));
+    assert!(same.effects.is_empty() && same.notes.is_empty(), "{same:?}");
 }
 
 #[test]

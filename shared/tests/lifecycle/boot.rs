@@ -108,7 +108,7 @@ fn s206_the_first_cycles_nonce_is_nothing_in_the_second() {
     let first = nonce(&bench);
     bench.host.spec.consumer_ref = None;
     bench.pass();
-    bench.machine = crate::bench::machine_named("machine-02");
+    bench.machine = crate::objects::machine_named("machine-02");
     bench.machine_pass();
     bench.pass();
     assert!(matches!(ask(&bench, &first, CLIENT), BootDecision::Refuse(_)));

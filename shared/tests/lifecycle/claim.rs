@@ -5,7 +5,8 @@ use farrier_shared::lifecycle::{MachineEffect, OwnerRead};
 use farrier_shared::resource::machine::{LabelRequirement, LabelSelector, MachinePhase};
 use farrier_shared::resource::{Beskar7Machine, HostState, ObjectReference, PhysicalHost};
 
-use crate::bench::{Bench, host_named, machine_named};
+use crate::bench::Bench;
+use crate::objects::{host_named, machine_named};
 
 fn free(name: &str, labels: &[(&str, &str)]) -> PhysicalHost {
     let mut host = host_named(name);

@@ -7,7 +7,8 @@ use farrier_shared::resource::HostState::{Error, Inspecting};
 use farrier_shared::resource::condition::Truth;
 use farrier_shared::resource::machine::{HardwareRequirements, MachinePhase};
 
-use crate::bench::{Bench, machine_named};
+use crate::bench::Bench;
+use crate::objects::machine_named;
 
 fn report() -> InspectionReport {
     let disk = |name: &str, size_gb| Disk { name: name.to_owned(), size_gb, ..Disk::default() };

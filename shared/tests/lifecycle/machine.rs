@@ -9,7 +9,8 @@ use farrier_shared::resource::condition::{self, Truth};
 use farrier_shared::resource::host::Address;
 use farrier_shared::resource::machine::MachinePhase;
 
-use crate::bench::{Bench, Store, down, machine_named};
+use crate::bench::{Bench, Store, down};
+use crate::objects::machine_named;
 
 #[test]
 fn a_whole_run_from_claim_to_provisioned() {

@@ -14,6 +14,8 @@ mod digest_url;
 mod hardware;
 mod host;
 mod machine;
+#[path = "../objects/mod.rs"]
+mod objects;
 mod release;
 mod replaced;
 mod transitions;

@@ -6,7 +6,8 @@ use farrier_shared::lifecycle::{
 use farrier_shared::resource::HostState::{self, Available, Deploying, Error, InUse, Inspecting, Ready};
 use farrier_shared::resource::condition::Truth;
 
-use crate::bench::{Bench, down, host_named};
+use crate::bench::{Bench, down};
+use crate::objects::host_named;
 
 fn deleted(state: HostState) -> Bench {
     let mut bench = Bench::at(state);

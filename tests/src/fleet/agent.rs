@@ -26,6 +26,8 @@ pub enum Behaviour {
     Stalls,
     /// Says nothing at all once its report is in.
     Vanishes,
+    /// Boots the inspection image and never says a word.
+    Silent,
 }
 
 /// Progress told while writing.
@@ -91,6 +93,9 @@ impl Agent<'_> {
     }
 
     async fn work(&self, behaviour: &Behaviour) -> Result<(), CallbackError> {
+        if *behaviour == Behaviour::Silent {
+            return std::future::pending().await;
+        }
         self.tell(EventName::Preparing, None).await;
         let report = report(self.server);
         self.timed(Callback::Inspection, self.client.report(&report)).await?;
@@ -111,7 +116,7 @@ impl Agent<'_> {
                 let call = self.client.provision_failed(reason);
                 self.timed(Callback::ProvisionFailed, call).await.map(drop)
             }
-            Behaviour::Stalls | Behaviour::Vanishes => {
+            Behaviour::Stalls | Behaviour::Vanishes | Behaviour::Silent => {
                 self.tell(EventName::Installing, Some(1)).await;
                 std::future::pending().await
             }

@@ -36,8 +36,19 @@ pub struct Measured {
     pub peak_mib: f64,
     /// Size of the database, in bytes.
     pub database: u64,
-    /// Idle: percent of one core, on average and in the busiest minute; none when not measured.
-    pub idle: Option<(f64, f64)>,
+    /// What it costs when left alone; none when not measured.
+    pub idle: Option<Idle>,
+}
+
+/// What a fleet costs that nobody wants anything of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Idle {
+    /// Percent of one core, on average.
+    pub mean: f64,
+    /// Percent of one core in the busiest minute.
+    pub busiest: f64,
+    /// Resident memory at the end, in MiB.
+    pub memory_mib: f64,
 }
 
 /// Brings up `hosts` hosts in a room of their own, and then leaves them alone for `idle`.
@@ -55,11 +66,12 @@ pub async fn measure(program: &Path, hosts: usize, idle: Duration) -> Result<Mea
 }
 
 async fn measure_in(program: &Path, dir: &Path, hosts: usize, idle: Duration) -> Result<Measured> {
-    let plan = Plan { servers: hosts, behaviour: &|_| Behaviour::Writes(WRITING) };
+    let plan = Plan { servers: hosts, behaviour: &|_| Behaviour::Writes(WRITING), flags: &[] };
     let room = Room::open(program, dir, &plan).await?;
-    let limit = Duration::from_secs(120 + hosts as u64 / 5);
+    let limit = Duration::from_secs(300 + hosts as u64 / 4);
     room.add_hosts().await?;
-    let every = Duration::from_secs(2);
+    // A list is work for the controller: the more hosts, the less often.
+    let every = Duration::from_millis(200 + hosts as u64 / 5);
     room.until(hosts, limit, every, |host| host["status"]["state"] == "Available").await?;
 
     let before = room.serve.cost()?;
@@ -76,7 +88,7 @@ async fn measure_in(program: &Path, dir: &Path, hosts: usize, idle: Duration) ->
         );
         sleep(Duration::from_millis(200)).await;
     }
-    room.until(hosts, limit, Duration::from_millis(200), |host| host["status"]["state"] == "Ready").await?;
+    room.until(hosts, limit, every, |host| host["status"]["state"] == "Ready").await?;
     let took = begun.elapsed();
     let after = room.serve.cost()?;
     let calls = room.ledger.calls();
@@ -89,15 +101,14 @@ async fn measure_in(program: &Path, dir: &Path, hosts: usize, idle: Duration) ->
         processor: after.processor.saturating_sub(before.processor),
         p50: percentile(50).context("no callbacks")?,
         p99: percentile(99).context("no callbacks")?,
-        memory_mib: room.serve.cost()?.memory_mib,
+        memory_mib: after.memory_mib,
         peak_mib: after.peak_mib,
         database: room.serve.database_bytes()?,
         idle,
     })
 }
 
-/// Percent of one core while nothing is asked for: on average and in the busiest window.
-async fn rest(room: &Room, time: Duration) -> Result<(f64, f64)> {
+async fn rest(room: &Room, time: Duration) -> Result<Idle> {
     sleep(SETTLE).await;
     let first = room.serve.cost()?.processor;
     let begun = Instant::now();
@@ -109,7 +120,8 @@ async fn rest(room: &Room, time: Duration) -> Result<(f64, f64)> {
         busiest = busiest.max(percent(now.saturating_sub(last), window.elapsed()));
         last = now;
     }
-    Ok((percent(last.saturating_sub(first), begun.elapsed()), busiest))
+    let mean = percent(last.saturating_sub(first), begun.elapsed());
+    Ok(Idle { mean, busiest, memory_mib: room.serve.cost()?.memory_mib })
 }
 
 fn percent(part: Duration, whole: Duration) -> f64 {
@@ -119,15 +131,16 @@ fn percent(part: Duration, whole: Duration) -> f64 {
 /// The measurements as a Markdown table, and how each grows against the first line.
 pub fn table(all: &[Measured]) -> String {
     let mut text = String::from(
-        "| hosts | claim to Ready | hosts/s | controller CPU per host | callback p50 | callback p99 | memory | peak memory | database | idle CPU, mean (busiest minute) |\n\
-         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+        "| hosts | claim to Ready | hosts/s | controller CPU per host | callback p50 | callback p99 | memory, Ready | peak memory | database | idle CPU, mean (busiest minute) | memory, idle |\n\
+         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     let count = |m: &Measured| f64::from(u32::try_from(m.hosts).unwrap_or(u32::MAX));
     let each = |m: &Measured| m.processor.as_secs_f64() * 1000.0 / count(m);
     let rate = |m: &Measured| count(m) / m.took.as_secs_f64();
     for m in all {
-        let idle =
-            m.idle.map_or("not measured".to_owned(), |(mean, most)| format!("{mean:.1} % ({most:.1} %)"));
+        let idle = m.idle.map_or("not measured |".to_owned(), |i| {
+            format!("{:.1} % ({:.1} %) | {:.0} MiB", i.mean, i.busiest, i.memory_mib)
+        });
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,

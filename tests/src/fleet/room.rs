@@ -30,6 +30,8 @@ pub struct Plan<'a> {
     pub servers: usize,
     /// What each does with its run.
     pub behaviour: &'a (dyn Fn(usize) -> Behaviour + Sync),
+    /// Further flags of the controller.
+    pub flags: &'a [&'a str],
 }
 
 /// A room; its servers are off, and its controller has no objects yet.
@@ -56,7 +58,7 @@ impl Room {
     /// # Errors
     /// When a port is taken, or the controller does not start.
     pub async fn open(program: &Path, dir: &Path, plan: &Plan<'_>) -> Result<Self> {
-        let mut serve = Serve::new(program, dir)?;
+        let mut serve = Serve::new(program, dir, plan.flags)?;
         let ledger = Arc::new(Ledger::default());
         let (switched, switches) = mpsc::unbounded_channel();
         let bmcs = Bmcs::serve(plan.servers, switched).await?;

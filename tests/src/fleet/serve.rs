@@ -33,15 +33,16 @@ pub struct Serve {
     dir: PathBuf,
     callbacks: SocketAddr,
     plain: SocketAddr,
+    flags: Vec<String>,
     child: Option<Child>,
 }
 
 impl Serve {
-    /// A controller that is not started yet; data, socket and log go to `dir`.
+    /// A controller that is not started yet; data, socket and log go to `dir`, `flags` to its command line.
     ///
     /// # Errors
     /// When no port is free.
-    pub fn new(program: &Path, dir: &Path) -> Result<Self> {
+    pub fn new(program: &Path, dir: &Path, flags: &[&str]) -> Result<Self> {
         ensure!(
             program.is_file(),
             "no {}; build it first: cargo build -p farrier-controller",
@@ -55,6 +56,7 @@ impl Serve {
             dir: dir.to_owned(),
             callbacks: callbacks.local_addr()?,
             plain: plain.local_addr()?,
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
             child: None,
         })
     }
@@ -75,6 +77,7 @@ impl Serve {
             .args(["--http-listen", &self.plain.to_string()])
             .args(["--url-base", &format!("https://{}", self.callbacks)])
             .args(["--http-url-base", &self.plain_base()])
+            .args(&self.flags)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

@@ -124,7 +124,7 @@ async fn events_of_this_run_are_shown_and_move_nothing() {
         r#"{{"event":"Installing","run":"{RUN}","step":"write","bytes":5,"total":9,"message":"a\u001bb"}}"#
     );
     assert_eq!(rig.post("events", body).await.status, StatusCode::ACCEPTED);
-    let entry = rig.progress.get(&rig.fixture.key).unwrap();
+    let entry = rig.progress.get(&rig.fixture.key).unwrap().event;
     assert_eq!((entry.event, entry.bytes, entry.total), (EventName::Installing, Some(5), Some(9)));
     assert_eq!(entry.message, "ab");
     // Another run's, unknown names, and what is no event.
@@ -132,9 +132,9 @@ async fn events_of_this_run_are_shown_and_move_nothing() {
         rig.post("events", r#"{"event":"Crashed","run":"run-0000"}"#).await.status,
         StatusCode::ACCEPTED
     );
-    assert_eq!(rig.progress.get(&rig.fixture.key).unwrap().event, EventName::Installing);
+    assert_eq!(rig.progress.get(&rig.fixture.key).unwrap().event.event, EventName::Installing);
     assert_eq!(rig.post("events", r#"{"event":"Something New"}"#).await.status, StatusCode::ACCEPTED);
-    assert_eq!(rig.progress.get(&rig.fixture.key).unwrap().event, EventName::Unknown);
+    assert_eq!(rig.progress.get(&rig.fixture.key).unwrap().event.event, EventName::Unknown);
     assert_eq!(rig.post("events", "{}").await.status, StatusCode::BAD_REQUEST);
     assert_eq!(rig.fixture.everything().await, before);
 }

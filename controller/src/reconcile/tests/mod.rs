@@ -2,6 +2,7 @@
 
 mod adoption;
 mod fleet;
+mod growth;
 mod runs;
 mod scale;
 mod trouble;

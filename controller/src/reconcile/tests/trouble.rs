@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farrier_shared::contract::callback::{EventName, FAILURE_PREFIX};
+use farrier_shared::contract::callback::{Event, EventName, FAILURE_PREFIX};
 use farrier_shared::lifecycle::reasons;
 use farrier_shared::lifecycle::{Signal, SignalKey};
 use farrier_shared::resource::condition;
@@ -71,13 +71,15 @@ async fn a_deployment_that_stands_still_ends_early_and_one_that_moves_goes_on() 
     fleet.deploying("h1", "m1").await;
     let run = fleet.credentials("h1").await.run;
     let tell = |bytes| ProgressEntry {
-        run: Some(run.clone()),
-        event: EventName::Installing,
-        message: String::new(),
-        step: Some("write".to_owned()),
-        bytes: Some(bytes),
-        total: None,
-        bytes_per_second: None,
+        event: Event {
+            event: EventName::Installing,
+            message: String::new(),
+            run: Some(run.clone()),
+            step: Some("write".to_owned()),
+            bytes: Some(bytes),
+            total: None,
+            bytes_per_second: None,
+        },
         at: fleet.clock.now(),
     };
     // Half an hour: longer than a deployment that tells nothing may take.

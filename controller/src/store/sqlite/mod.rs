@@ -75,21 +75,40 @@ impl Backend for Sqlite {
         })
     }
 
-    fn list(&self, kind: &'static str, namespace: Option<&Name>) -> Answer<'_, Vec<Document>> {
-        let namespace = namespace.cloned();
+    fn list(
+        &self,
+        kind: &'static str,
+        namespace: Option<&Name>,
+        after: Option<&HostKey>,
+        limit: usize,
+    ) -> Answer<'_, Vec<Document>> {
+        let (namespace, after) = (namespace.cloned(), after.cloned());
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(move |db| {
-            db.prepare_cached(
-                "SELECT namespace, name, uid, version, body FROM documents
-                 WHERE kind = ?1 AND (?2 IS NULL OR namespace = ?2) ORDER BY namespace, name",
-            )
-            .and_then(|mut query| {
-                query
-                    .query_map(params![kind, namespace.as_ref().map(Name::as_str)], |row| {
-                        document(kind, row)
-                    })?
-                    .collect()
-            })
-            .map_err(|e| StoreError::backend("list objects", e))
+            // No name is empty, so all sort after it.
+            let (after_namespace, after) =
+                after.as_ref().map_or(("", ""), |key| (key.namespace.as_str(), key.name.as_str()));
+            let found = match &namespace {
+                None => db
+                    .prepare_cached(
+                        "SELECT namespace, name, uid, version, body FROM documents
+                         WHERE kind = ?1 AND (namespace, name) > (?2, ?3) ORDER BY namespace, name LIMIT ?4",
+                    )
+                    .and_then(|mut query| {
+                        let wanted = params![kind, after_namespace, after, limit];
+                        query.query_map(wanted, |row| document(kind, row))?.collect()
+                    }),
+                Some(namespace) => db
+                    .prepare_cached(
+                        "SELECT namespace, name, uid, version, body FROM documents
+                         WHERE kind = ?1 AND namespace = ?2 AND name > ?3 ORDER BY name LIMIT ?4",
+                    )
+                    .and_then(|mut query| {
+                        let wanted = params![kind, namespace.as_str(), after, limit];
+                        query.query_map(wanted, |row| document(kind, row))?.collect()
+                    }),
+            };
+            found.map_err(|e| StoreError::backend("list objects", e))
         })
     }
 

@@ -1,0 +1,85 @@
+//! What a host costs does not depend on how many there are.
+//!
+//! Counted is processor time of this thread, on which store, BMCs and passes all run here, so a busy machine changes
+//! nothing. Twice the hosts may cost each host half as much again; work that grows with their number costs it twice.
+//! Hosts that are left alone come nearer to that than they should, for a reason that is not known.
+
+use std::time::Duration;
+
+use farrier_shared::lifecycle::SignalKey;
+use farrier_shared::resource::HostState;
+use nix::sys::resource::{UsageWho, getrusage};
+
+use super::fleet::Fleet;
+
+const FEW: usize = 200;
+const MANY: usize = 2 * FEW;
+/// Two turns of each BMC.
+const SETTLE: Duration = Duration::from_secs(600);
+/// How long they are left alone: several turns of each BMC.
+const IDLE: Duration = Duration::from_secs(1800);
+
+/// Processor time of this thread so far.
+fn busy() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).unwrap();
+    let micros = |time: nix::sys::time::TimeVal| time.tv_sec() * 1_000_000 + time.tv_usec();
+    Duration::from_micros(u64::try_from(micros(usage.user_time()) + micros(usage.system_time())).unwrap())
+}
+
+/// What each of `hosts` hosts costs in each stage of its life, and how many per cent of that each of twice as many may
+/// cost.
+async fn cost_of_each(hosts: usize) -> Vec<(&'static str, u32, Duration)> {
+    let fleet = Fleet::start().await;
+    let names: Vec<String> = (0..hosts).map(|number| format!("h{number}")).collect();
+    let mut costs = Vec::new();
+    let mut begun = busy();
+    let mut stage = |name, percent| {
+        costs.push((name, percent, (busy() - begun) / u32::try_from(hosts).unwrap()));
+        begun = busy();
+    };
+    for name in &names {
+        fleet.add_host(name).await;
+    }
+    for name in &names {
+        fleet.until_host(name, 600, HostState::Available).await;
+    }
+    stage("enrolled", 150);
+    for number in 0..hosts {
+        fleet.add_machine(&format!("m{number}"), Some("user-data")).await;
+    }
+    for name in &names {
+        fleet.until_host(name, 600, HostState::Inspecting).await;
+    }
+    stage("booted", 150);
+    for name in &names {
+        fleet.agent_reports(name).await;
+    }
+    for name in &names {
+        fleet.until_host(name, 600, HostState::Deploying).await;
+        fleet.agent_says(name, SignalKey::Provisioned, "provisioned", None).await;
+    }
+    for name in &names {
+        fleet.until_host(name, 600, HostState::Ready).await;
+    }
+    stage("installed", 150);
+    // What follows from the installation is not what an installed host costs.
+    tokio::time::sleep(SETTLE).await;
+    stage("settled", 190);
+    tokio::time::sleep(IDLE).await;
+    stage("left alone", 190);
+    costs
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_host_costs_does_not_grow_with_their_number() {
+    // Once for what is made only once.
+    cost_of_each(20).await;
+    let (few, many) = (cost_of_each(FEW).await, cost_of_each(MANY).await);
+    for ((stage, percent, few), (_, _, many)) in few.into_iter().zip(many) {
+        println!("{stage}: {few:?} of {FEW}, {many:?} of {MANY}");
+        assert!(
+            many <= few * percent / 100,
+            "{stage}: each of {FEW} hosts cost {few:?}, each of {MANY} {many:?}"
+        );
+    }
+}
