@@ -18,8 +18,10 @@ pub use crate::time::fuzzing::sntp;
 mod tests {
     use std::path::Path;
 
+    type Target = fn(&[u8]);
+
     /// Each target and its name, which is that of its corpus.
-    const TARGETS: &[(&str, fn(&[u8]))] = &[
+    const TARGETS: &[(&str, Target)] = &[
         ("boot_entries", super::boot_entries),
         ("cmdline", super::cmdline),
         ("dhcp", super::dhcp),

@@ -14,8 +14,10 @@ pub use crate::reconcile::fuzzing::checksum;
 mod tests {
     use std::path::Path;
 
+    type Target = fn(&[u8]);
+
     /// Each target and its name, which is that of its corpus.
-    const TARGETS: &[(&str, fn(&[u8]))] = &[
+    const TARGETS: &[(&str, Target)] = &[
         ("address_list", super::address_list),
         ("callback", super::callback),
         ("checksum", super::checksum),
