@@ -28,5 +28,5 @@ if [ ${#missing[@]} -gt 0 ]; then
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 # Package lists are needed by the image build even when nothing was installed.
-apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1 || as_root apt-get update -qq
+apt-cache show linux-image-amd64 >/dev/null 2>&1 || as_root apt-get update -qq
 tests/setup/cargo.sh >/dev/null

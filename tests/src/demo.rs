@@ -81,10 +81,10 @@ async fn order(given: &Given, controller: &Controller) -> Result<()> {
         "#cloud-config\nfarrier-lab:\n  marker: forged-by-farrier\n  report: http://{CONTROLLER}:{GREETING_PORT}/up\n"
     );
     fs::write(&user_data, text)?;
-    let image = controller.offer(&given.os.zstd)?;
+    let image = controller.offer(&given.os.plain.zstd)?;
     say("order an operating system: an image, its digest, and the machine's user-data");
     let user_data = user_data.display().to_string();
-    let digest = &given.os.zstd_digest;
+    let digest = &given.os.plain.zstd_digest;
     farrier(
         controller,
         &["provision", "anvil", "--image", &image, "--digest", digest, "--user-data", &user_data],

@@ -6,12 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::partitions::{self, Found, MIB};
+use crate::partitions::{self, Found, MIB, Sector};
 
-/// Sector size of every disk of the lab, in bytes.
-const SECTOR: u64 = 512;
-/// Sectors of a backup GPT: 32 of entries, one header.
-const BACKUP_SECTORS: u64 = 33;
+/// Bytes of the entries of a GPT.
+const ENTRIES: u64 = 16 << 10;
 
 /// Checks that `disk` holds the bytes of `image` everywhere but in the partition `apart` and in the partition
 /// table's headers, and that both of those headers are valid and list the same partitions.
@@ -21,16 +19,17 @@ const BACKUP_SECTORS: u64 = 33;
 ///
 /// # Errors
 /// The first offset at which they differ.
-pub fn holds_image(disk: &Path, image: &Path, apart: &str) -> Result<()> {
-    let expected = partitions::read(image)?;
-    let found = partitions::read(disk)?;
+pub fn holds_image(disk: &Path, image: &Path, sector: Sector, apart: &str) -> Result<()> {
+    let expected = partitions::read(image, sector)?;
+    let found = partitions::read(disk, sector)?;
     ensure!(expected == found, "the disk has partitions {found:?}, the image {expected:?}");
     let apart = part(&expected, apart)?;
     let disk_file = File::open(disk)?;
     let image_file = File::open(image)?;
-    let end = image_file.metadata()?.len() - BACKUP_SECTORS * SECTOR;
+    // The backup of a GPT is its entries and one header.
+    let end = image_file.metadata()?.len() - ENTRIES - sector.bytes();
     // Sector 0 carries the disk's size, sector 1 the place of the backup; the entries begin with sector 2.
-    for (start, stop) in [(0, 440), (2 * SECTOR, apart.start), (apart.start + apart.len, end)] {
+    for (start, stop) in [(0, 440), (2 * sector.bytes(), apart.start), (apart.start + apart.len, end)] {
         if let Some(at) = first_difference(&disk_file, &image_file, start, stop)? {
             bail!("the disk differs from the image at byte {at}");
         }
@@ -53,14 +52,16 @@ pub fn part(parts: &[Found], name: &str) -> Result<Found> {
 pub fn boots_nothing(disk: &Path) -> Result<()> {
     let file = File::open(disk)?;
     let len = file.metadata()?.len();
-    let sector = |at: u64| -> Result<[u8; 512]> {
+    let bytes = |at: u64| -> Result<[u8; 512]> {
         let mut bytes = [0; 512];
         file.read_exact_at(&mut bytes, at).context("read the disk")?;
         Ok(bytes)
     };
-    ensure!(!sector(SECTOR)?.starts_with(b"EFI PART"), "there is a GPT");
-    ensure!(!sector(len - SECTOR)?.starts_with(b"EFI PART"), "there is a backup GPT");
-    ensure!(!sector(0)?.ends_with(&[0x55, 0xaa]), "there is a boot sector");
+    for sector in [Sector::B512, Sector::B4096].map(Sector::bytes) {
+        ensure!(!bytes(sector)?.starts_with(b"EFI PART"), "there is a GPT");
+        ensure!(!bytes(len - sector)?.starts_with(b"EFI PART"), "there is a backup GPT");
+    }
+    ensure!(!bytes(0)?.ends_with(&[0x55, 0xaa]), "there is a boot sector");
     ensure!(first_data(&file, 0, MIB)?.is_none(), "the first MiB is not empty");
     Ok(())
 }
@@ -128,14 +129,17 @@ mod tests {
         fs::copy(&image, &disk).unwrap();
         let file = OpenOptions::new().write(true).open(&disk).unwrap();
         file.set_len(16 * MIB).unwrap();
-        assert!(holds_image(&disk, &image, "oem").is_err(), "the backup table is not at the end");
+        assert!(
+            holds_image(&disk, &image, Sector::B512, "oem").is_err(),
+            "the backup table is not at the end"
+        );
         tool::run(Command::new("sfdisk").args(["--relocate", "gpt-bak-std"]).arg(&disk)).unwrap();
-        holds_image(&disk, &image, "oem").unwrap();
-        let oem = part(&partitions::read(&disk).unwrap(), "oem").unwrap();
+        holds_image(&disk, &image, Sector::B512, "oem").unwrap();
+        let oem = part(&partitions::read(&disk, Sector::B512).unwrap(), "oem").unwrap();
         file.write_all_at(b"planted", oem.start + 4096).unwrap();
-        holds_image(&disk, &image, "oem").unwrap();
+        holds_image(&disk, &image, Sector::B512, "oem").unwrap();
         file.write_all_at(b"!", MIB + 12345).unwrap();
-        let error = holds_image(&disk, &image, "oem").unwrap_err().to_string();
+        let error = holds_image(&disk, &image, Sector::B512, "oem").unwrap_err().to_string();
         assert!(error.contains(&(MIB + 12345).to_string()), "{error}");
     }
 

@@ -71,7 +71,7 @@ fn run() -> Result<()> {
     match cli.task {
         Task::TargetOs => {
             let os = target_os(&build)?;
-            println!("{}\n{}\n{}", os.raw.display(), os.zstd.display(), os.gzip.display());
+            println!("{}\n{}", os.plain.raw.display(), os.native.raw.display());
             Ok(())
         }
         Task::E2e { cases, jobs } => {

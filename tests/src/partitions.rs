@@ -1,5 +1,6 @@
 //! Making disk images out of file systems, and reading file systems out of disk images, without loop devices.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
@@ -7,71 +8,140 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
+use gpt::disk::LogicalBlockSize;
+use gpt::mbr::ProtectiveMBR;
+use gpt::partition::PartitionAttributes;
+use gpt::partition_types::{EFI, LINUX_FS, Type};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::tool;
 
 /// One mebibyte, in bytes.
 pub const MIB: u64 = 1 << 20;
-/// Partition type of an EFI system partition.
-pub const ESP: &str = "C12A7328-F81F-11D2-BA4B-00A0C93EC93B";
-/// Partition type of Linux data.
-pub const LINUX: &str = "0FC63DAF-8483-4772-8E79-3D69D8477DE4";
 
 /// Everything made twice from one input shall be the same bytes.
-const DISK_GUID: &str = "FA221E12-0000-4000-8000-000000000000";
+const DISK_GUID: u128 = 0xfa22_1e12_0000_4000_8000_0000_0000_0000;
 const FS_UUID: &str = "fa221e12-0000-4000-8000-0000000000ff";
+
+/// Logical sectors of a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sector {
+    /// 512 bytes.
+    #[default]
+    B512,
+    /// 4096 bytes: a 4Kn disk.
+    B4096,
+}
+
+impl Sector {
+    /// Its size in bytes.
+    pub fn bytes(self) -> u64 {
+        self.block_size().into()
+    }
+
+    fn block_size(self) -> LogicalBlockSize {
+        match self {
+            Self::B512 => LogicalBlockSize::Lb512,
+            Self::B4096 => LogicalBlockSize::Lb4096,
+        }
+    }
+}
+
+/// What a partition is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// EFI system partition; where the disk has boot code, that starts it too.
+    Esp,
+    /// Linux data.
+    Linux,
+}
 
 /// One partition of an image to be made.
 #[derive(Clone, Debug)]
 pub struct Partition {
     /// GPT partition name.
     pub name: &'static str,
-    /// GPT partition type.
-    pub kind: &'static str,
+    /// What it is for.
+    pub kind: Kind,
     /// File whose bytes fill the partition; its length is the partition's.
     pub content: PathBuf,
 }
 
 /// A disk image to be made: a GPT and its partitions, in order, on 1 MiB boundaries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// The partitions.
     pub parts: Vec<Partition>,
+    /// Sectors of the disk it is made for.
+    pub sector: Sector,
+    /// What a BIOS is to run, at most 440 bytes; empty for none.
+    pub boot_code: Vec<u8>,
 }
 
 impl Layout {
     /// Writes the image to `out`: just long enough, zero wherever no partition has data.
     ///
     /// # Errors
-    /// When a content cannot be read or sfdisk refuses the table.
+    /// When a content cannot be read or the table does not hold what was asked for.
     pub fn write(&self, out: &Path) -> Result<()> {
-        let mut script = format!("label: gpt\nlabel-id: {DISK_GUID}\n");
         let mut start = MIB;
         let mut placed = Vec::new();
-        for (index, part) in self.parts.iter().enumerate() {
+        for part in &self.parts {
             let size = fs::metadata(&part.content)
                 .with_context(|| format!("find {}", part.content.display()))?
                 .len()
                 .next_multiple_of(MIB);
-            let guid = format!("FA221E12-0000-4000-8000-{:012X}", index + 1);
-            script.push_str(&format!(
-                "start={}, size={}, type={}, uuid={guid}, name={}\n",
-                start / 512,
-                size / 512,
-                part.kind,
-                part.name
-            ));
-            placed.push((part, start));
+            placed.push((part, start, size));
             start += size;
         }
         let file = File::create(out).with_context(|| format!("create {}", out.display()))?;
         file.set_len(start + MIB).context("size the image")?;
-        tool::with_input(Command::new("sfdisk").args(["--quiet", "--no-reread"]).arg(out), &script)?;
-        for (part, start) in placed {
+        self.write_table(out, &placed).with_context(|| format!("partition {}", out.display()))?;
+        for (part, start, _) in placed {
             copy_sparse(&part.content, out, start)
                 .with_context(|| format!("copy partition {} into {}", part.name, out.display()))?;
         }
         Ok(())
+    }
+
+    fn write_table(&self, out: &Path, placed: &[(&Partition, u64, u64)]) -> Result<()> {
+        let sector = self.sector.bytes();
+        let mut entries = BTreeMap::new();
+        for (number, (part, start, size)) in (1_u32..).zip(placed) {
+            let (kind, flags) = self.kind(part.kind);
+            let entry = gpt::partition::Partition {
+                part_type_guid: kind,
+                part_guid: Uuid::from_u128(DISK_GUID + u128::from(number)),
+                first_lba: start / sector,
+                last_lba: (start + size) / sector - 1,
+                flags: flags.bits(),
+                name: part.name.to_owned(),
+            };
+            entries.insert(number, entry);
+        }
+        let config = gpt::GptConfig::new().writable(true).logical_block_size(self.sector.block_size());
+        let mut table = config.create(out)?;
+        table.update_guid(Some(Uuid::from_u128(DISK_GUID)));
+        table.update_partitions(entries)?;
+        let mut file = table.write()?;
+        let sectors = file.metadata()?.len() / sector;
+        let mut mbr = ProtectiveMBR::with_lb_size(u32::try_from(sectors - 1).unwrap_or(u32::MAX));
+        let mut code = [0; 440];
+        code.get_mut(..self.boot_code.len())
+            .context("boot code is too long")?
+            .copy_from_slice(&self.boot_code);
+        mbr.set_bootcode(code);
+        mbr.overwrite_lba0(&mut file)?;
+        Ok(())
+    }
+
+    fn kind(&self, kind: Kind) -> (Type, PartitionAttributes) {
+        match kind {
+            Kind::Esp if !self.boot_code.is_empty() => (EFI, PartitionAttributes::BOOTABLE),
+            Kind::Esp => (EFI, PartitionAttributes::empty()),
+            Kind::Linux => (LINUX_FS, PartitionAttributes::empty()),
+        }
     }
 }
 
@@ -125,23 +195,23 @@ pub struct Found {
     pub len: u64,
 }
 
-/// Reads the GPT of a disk image with 512-byte sectors; both headers must be valid.
+/// Reads the GPT of a disk image; both headers must be valid.
 ///
 /// # Errors
-/// When there is no valid GPT.
-pub fn read(image: &Path) -> Result<Vec<Found>> {
+/// When there is no valid GPT in sectors of that size.
+pub fn read(image: &Path, sector: Sector) -> Result<Vec<Found>> {
     let disk = gpt::GptConfig::new()
         .writable(false)
         .only_valid_headers(true)
-        .logical_block_size(gpt::disk::LogicalBlockSize::Lb512)
+        .logical_block_size(sector.block_size())
         .open(image)
         .with_context(|| format!("read the partition table of {}", image.display()))?;
     let mut found = Vec::new();
     for part in disk.partitions().values() {
         found.push(Found {
             name: part.name.clone(),
-            start: part.first_lba * 512,
-            len: (part.last_lba + 1 - part.first_lba) * 512,
+            start: part.first_lba * sector.bytes(),
+            len: (part.last_lba + 1 - part.first_lba) * sector.bytes(),
         });
     }
     found.sort_by_key(|part| part.start);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use crate::partitions::{ESP, LINUX, Layout, MIB, Partition, ext4};
+use crate::partitions::{Kind, Layout, MIB, Partition, ext4};
 
 /// Whether the image has a place for user-data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,23 +43,23 @@ pub fn image(out: &Path, mib: u64, oem: Oem) -> Result<PathBuf> {
     bytes.flush()?;
     drop(bytes);
     let parts = vec![
-        Partition { name: "esp", kind: ESP, content: filler },
-        Partition { name: "oem", kind: LINUX, content: oem },
+        Partition { name: "esp", kind: Kind::Esp, content: filler },
+        Partition { name: "oem", kind: Kind::Linux, content: oem },
     ];
-    Layout { parts }.write(out)?;
+    Layout { parts, ..Layout::default() }.write(out)?;
     Ok(out.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::partitions::{planted, read};
+    use crate::partitions::{Sector, planted, read};
 
     #[test]
     fn the_image_has_a_valid_table_and_the_partition_that_was_asked_for() {
         let dir = tempfile::tempdir().unwrap();
         let image = image(&dir.path().join("tiny.raw"), 2, Oem::Present).unwrap();
-        let parts = read(&image).unwrap();
+        let parts = read(&image, Sector::B512).unwrap();
         let names: Vec<_> = parts.iter().map(|part| (part.name.as_str(), part.len / MIB)).collect();
         assert_eq!(names, [("esp", 2), ("oem", 4)]);
         assert!(planted(&image, &parts[1], "/99_beskar7.yaml").is_err());

@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result, ensure};
 use super::Given;
 use super::run::{self, Order, UserData};
 use crate::archive;
-use crate::lab::{Lab, ServeOptions, Served, Server, ServerPlan, credentials, until};
-use crate::partitions::MIB;
-use crate::qemu::BootFrom;
+use crate::lab::{DiskPlan, Lab, ServeOptions, Served, Server, ServerPlan, credentials, until};
+use crate::partitions::{MIB, Sector};
+use crate::qemu::{BootFrom, Bus};
 use crate::redfish::{Boot, Cause};
 use crate::synthetic::{Oem, image};
 use crate::{disk_check, secrets};
@@ -26,8 +26,8 @@ struct Doomed<'a> {
     image: String,
     digest: String,
     disk: Option<&'a str>,
-    /// Sizes of the machine's disks.
-    disks: [u64; 2],
+    /// The machine.
+    plan: ServerPlan,
     /// Words the reason must have: step, then cause.
     reason: &'a [&'a str],
     /// Whether anything may have been written before the failure.
@@ -40,11 +40,18 @@ impl Default for Doomed<'_> {
             image: String::new(),
             digest: format!("sha256:{}", "0".repeat(64)),
             disk: None,
-            disks: [64 * MIB, 96 * MIB],
+            plan: small([64 * MIB, 96 * MIB], Sector::B512),
             reason: &[],
             untouched: false,
         }
     }
+}
+
+/// A machine with two disks of these sizes.
+fn small(sizes: [u64; 2], sector: Sector) -> ServerPlan {
+    let [first, second] = sizes;
+    let disks = [(Bus::Virtio, first), (Bus::Nvme, second)].map(|(bus, size)| DiskPlan { bus, size, sector });
+    ServerPlan { disks, memory_mib: 1024, ..ServerPlan::new("anvil") }
 }
 
 pub(super) async fn wrong_digest(given: &Given) -> Result<()> {
@@ -72,15 +79,34 @@ pub(super) async fn too_large(given: &Given) -> Result<()> {
     let file = image(&given.dir.join("large.raw"), 24, Oem::Present)?;
     let digest = archive::digest(&file)?;
     let image = lab.images.offer("large.raw", Served::Whole(file));
-    let disks = [16 * MIB, 12 * MIB];
     fails(
         given,
         lab,
         Doomed {
             image,
             digest,
-            disks,
+            plan: small([16 * MIB, 12 * MIB], Sector::B512),
             reason: &["disk", "at least 31457280 bytes", "16777216 bytes"],
+            untouched: true,
+            ..Doomed::default()
+        },
+    )
+    .await
+}
+
+pub(super) async fn foreign_sectors(given: &Given) -> Result<()> {
+    let lab = Lab::open(&given.dir).await?;
+    let file = image(&given.dir.join("tiny.raw"), 8, Oem::Present)?;
+    let digest = archive::digest(&file)?;
+    let image = lab.images.offer("tiny.raw", Served::Whole(file));
+    fails(
+        given,
+        lab,
+        Doomed {
+            image,
+            digest,
+            plan: small([64 * MIB, 96 * MIB], Sector::B4096),
+            reason: &["made for 512-byte sectors", "4096"],
             untouched: true,
             ..Doomed::default()
         },
@@ -118,8 +144,7 @@ pub(super) async fn no_cos_oem(given: &Given) -> Result<()> {
 
 async fn fails(given: &Given, mut lab: Lab, doomed: Doomed<'_>) -> Result<()> {
     let controller = lab.controller(&given.inspection, ServeOptions::default()).await?;
-    let plan = ServerPlan { disks: doomed.disks, memory_mib: 1024, ..ServerPlan::new("anvil") };
-    let server = lab.server(plan).await?;
+    let server = lab.server(doomed.plan.clone()).await?;
     run::enrol(&controller, &server).await?;
     let user_data = UserData::new()?;
     let order =

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use super::Given;
 use super::run::{self, Order, UserData};
 use crate::lab::{Lab, ServeOptions, ServerPlan, until};
+use crate::partitions::Sector;
 use crate::{disk_check, secrets};
 
 /// How long the controller stays away: longer than any single request waits.
@@ -43,7 +44,7 @@ pub(super) async fn run(given: &Given) -> Result<()> {
     run::reaches(&controller, &server.name, "Ready", Duration::from_secs(15 * 60)).await?;
     server.machine.held(Duration::from_secs(60)).await?;
     ensure!(server.machine.boots().len() == 1, "the machine was booted again: {:?}", server.machine.boots());
-    disk_check::holds_image(server.boot_disk(), &given.os.raw, "oem")?;
+    disk_check::holds_image(server.boot_disk(), &given.os.plain.raw, Sector::B512, "oem")?;
     run::machine_is(&controller, &server.name, "Provisioned").await?;
     println!("killed after {} bytes", written(&before).unwrap_or_default());
 

@@ -3,7 +3,9 @@
 mod credentials;
 mod failures;
 mod input;
+mod install;
 mod killed;
+mod machines;
 mod run;
 mod straight;
 
@@ -64,7 +66,7 @@ const fn minutes(count: u64) -> Duration {
 }
 
 /// Every case; the longest first, so that the last to end is not the last to begin.
-pub const CASES: [Case; 10] = [
+pub const CASES: [Case; 18] = [
     Case {
         name: "straight",
         shows: "an empty machine ends up running the installed system, every byte and fact as given",
@@ -76,6 +78,48 @@ pub const CASES: [Case; 10] = [
         shows: "the controller is killed during the write, comes back, and the run completes",
         limit: minutes(25),
         body: |given| Box::pin(killed::run(given)),
+    },
+    Case {
+        name: "bios",
+        shows: "a machine without UEFI boots the agent and then the installed system by its BIOS",
+        limit: minutes(25),
+        body: |given| Box::pin(machines::bios(given)),
+    },
+    Case {
+        name: "two-networks",
+        shows: "without BOOTIF the agent finds the card that leads to the controller, which is the second",
+        limit: minutes(25),
+        body: |given| Box::pin(machines::two_networks(given)),
+    },
+    Case {
+        name: "nvme",
+        shows: "an NVMe disk is written and boots",
+        limit: minutes(25),
+        body: |given| Box::pin(machines::nvme(given)),
+    },
+    Case {
+        name: "ahci",
+        shows: "a SATA disk is written and boots",
+        limit: minutes(25),
+        body: |given| Box::pin(machines::ahci(given)),
+    },
+    Case {
+        name: "virtio-scsi",
+        shows: "a SCSI disk is written and boots",
+        limit: minutes(25),
+        body: |given| Box::pin(machines::scsi(given)),
+    },
+    Case {
+        name: "4kn",
+        shows: "an NVMe disk with 4096-byte sectors is written with an image made for it, and boots",
+        limit: minutes(25),
+        body: |given| Box::pin(machines::native_sectors(given)),
+    },
+    Case {
+        name: "little-memory",
+        shows: "an image larger than the machine's 512 MiB of memory is written, every byte of it",
+        limit: minutes(25),
+        body: |given| Box::pin(machines::little_memory(given)),
     },
     Case {
         name: "truncated",
@@ -100,6 +144,12 @@ pub const CASES: [Case; 10] = [
         shows: "an image larger than every disk is refused before anything is written",
         limit: minutes(12),
         body: |given| Box::pin(failures::too_large(given)),
+    },
+    Case {
+        name: "foreign-sectors",
+        shows: "an image for 512-byte sectors is refused for a 4Kn disk before anything is written",
+        limit: minutes(12),
+        body: |given| Box::pin(failures::foreign_sectors(given)),
     },
     Case {
         name: "image-absent",

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::Given;
 use super::run::{self, Order, UserData};
 use crate::lab::{Lab, ServeOptions, Server, ServerPlan};
+use crate::partitions::Sector;
 use crate::qemu::{BootFrom, Hardware};
 use crate::redfish::{Boot, Cause};
 use crate::{disk_check, lab, partitions, secrets};
@@ -38,8 +39,9 @@ pub(super) async fn run(given: &Given) -> Result<()> {
 
     run::enrol(&controller, &server).await?;
     let user_data = UserData::new()?;
-    let image = controller.offer(&given.os.zstd)?;
-    let order = Order { image: &image, digest: &given.os.zstd_digest, user_data: &user_data, disk: None };
+    let image = controller.offer(&given.os.plain.zstd)?;
+    let order =
+        Order { image: &image, digest: &given.os.plain.zstd_digest, user_data: &user_data, disk: None };
     run::provision(&lab, &controller, &server.name, &order).await?;
     run::reaches(&controller, &server.name, "Inspecting", Duration::from_secs(60)).await?;
     let credentials = lab::credentials(&controller.data_dir(), &server.name).await?;
@@ -76,8 +78,8 @@ pub(super) async fn run(given: &Given) -> Result<()> {
 
 fn disk_holds_what_was_ordered(given: &Given, server: &Server, user_data: &UserData) -> Result<()> {
     let disk = server.boot_disk();
-    disk_check::holds_image(disk, &given.os.raw, "oem")?;
-    let oem = disk_check::part(&partitions::read(disk)?, "oem")?;
+    disk_check::holds_image(disk, &given.os.plain.raw, Sector::B512, "oem")?;
+    let oem = disk_check::part(&partitions::read(disk, Sector::B512)?, "oem")?;
     let provider_id = format!("b7://default/{}", server.name);
     let planted =
         [("/99_beskar7.yaml", user_data.text.as_bytes()), ("/beskar7/provider-id", provider_id.as_bytes())];

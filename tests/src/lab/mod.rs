@@ -24,8 +24,9 @@ pub use failing::until;
 pub use files::{Inspection, programs};
 pub use greetings::Greetings;
 pub use images::{Images, Served};
+pub use network::Wire;
 pub use sandbox::command as sandboxed;
-pub use server::{Server, ServerPlan};
+pub use server::{DiskPlan, Server, ServerPlan};
 pub use vault::{age, credentials};
 
 use boot_server::BootServer;
@@ -54,7 +55,7 @@ pub struct Lab {
     /// What installed systems reported.
     pub greetings: Greetings,
     network: Network,
-    _boot_server: BootServer,
+    boot_server: BootServer,
 }
 
 impl Lab {
@@ -71,7 +72,7 @@ impl Lab {
             images: Images::serve((CONTROLLER, IMAGE_PORT).into()).await?,
             greetings: Greetings::serve((CONTROLLER, GREETING_PORT).into()).await?,
             network,
-            _boot_server: boot_server,
+            boot_server,
         })
     }
 
@@ -81,6 +82,14 @@ impl Lab {
     /// When it does not come up.
     pub async fn controller(&self, inspection: &Inspection, options: ServeOptions) -> Result<Controller> {
         Controller::start(&self.dir, inspection, options).await
+    }
+
+    /// Serves iPXE another script than the operators' first stage from now on.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn serve_to_ipxe(&self, script: &str) -> Result<()> {
+        self.boot_server.serve_to_ipxe(script)
     }
 
     /// A new address on the provisioning network, to ask from as one more machine.

@@ -11,6 +11,20 @@ use crate::tool;
 const BRIDGE: &str = "br0";
 const BMC_LINK: &str = "bmc0";
 
+/// A network that leads nowhere: it gives addresses, and its gateway does not exist.
+pub(super) const ELSEWHERE: &str = "br1";
+/// The room's own address there; whoever is plugged in there cannot use it to reach anything.
+const ELSEWHERE_ADDRESS: &str = "10.77.2.1/24";
+
+/// What a network card is plugged into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// The provisioning network.
+    Provisioning,
+    /// A network with a DHCP server and no way to the controller.
+    Elsewhere,
+}
+
 /// The wiring; the kernel takes it down with the namespace.
 #[derive(Debug)]
 pub(super) struct Network {
@@ -29,17 +43,24 @@ impl Network {
         ip(&format!("link add {BRIDGE} type bridge forward_delay 0 stp_state 0"))?;
         ip(&format!("address add {CONTROLLER}/24 dev {BRIDGE}"))?;
         ip(&format!("link set {BRIDGE} up"))?;
+        ip(&format!("link add {ELSEWHERE} type bridge forward_delay 0 stp_state 0"))?;
+        ip(&format!("address add {ELSEWHERE_ADDRESS} dev {ELSEWHERE}"))?;
+        ip(&format!("link set {ELSEWHERE} up"))?;
         ip(&format!("link add {BMC_LINK} type bridge"))?;
         ip(&format!("link set {BMC_LINK} up"))?;
         Ok(Self { taps: 0, bmcs: 0, clients: 0 })
     }
 
-    /// A new port of the provisioning network.
-    pub(super) fn tap(&mut self) -> Result<String> {
+    /// A new port of a network.
+    pub(super) fn tap(&mut self, wire: Wire) -> Result<String> {
+        let bridge = match wire {
+            Wire::Provisioning => BRIDGE,
+            Wire::Elsewhere => ELSEWHERE,
+        };
         let name = format!("tap{}", self.taps);
         self.taps += 1;
         ip(&format!("tuntap add {name} mode tap"))?;
-        ip(&format!("link set {name} master {BRIDGE} up"))?;
+        ip(&format!("link set {name} master {bridge} up"))?;
         Ok(name)
     }
 

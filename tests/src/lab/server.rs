@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::network::Network;
-use crate::qemu::{Bus, Disk, Files, Hardware, Nic};
+use super::network::{Network, Wire};
+use crate::partitions::Sector;
+use crate::qemu::{Bus, Disk, Files, Firmware, Hardware, Nic};
 use crate::redfish::{Bmc, Engine, Login, Machine};
 use crate::secrets;
 
@@ -15,18 +16,47 @@ use crate::secrets;
 pub struct ServerPlan {
     /// Its name as a PhysicalHost.
     pub name: String,
-    /// Bytes of its two disks, the boot disk first.
-    pub disks: [u64; 2],
+    /// Its two disks, the boot disk first.
+    pub disks: [DiskPlan; 2],
+    /// Where its two network cards are plugged in; it boots from the first one that sees the controller.
+    pub wires: [Wire; 2],
     /// Memory, in MiB.
     pub memory_mib: u64,
+    /// What it starts with.
+    pub firmware: Firmware,
     /// Whether it runs; otherwise it only draws power.
     pub runs: bool,
 }
 
+/// What a disk is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct DiskPlan {
+    /// How it is attached.
+    pub bus: Bus,
+    /// Size in bytes.
+    pub size: u64,
+    /// Its logical sectors.
+    pub sector: Sector,
+}
+
+impl DiskPlan {
+    /// A disk with 512-byte sectors.
+    pub const fn new(bus: Bus, size: u64) -> Self {
+        Self { bus, size, sector: Sector::B512 }
+    }
+}
+
 impl ServerPlan {
-    /// A server with an empty 2 GiB virtio disk and an empty 3 GiB NVMe disk.
+    /// A server with UEFI, an empty 2 GiB virtio disk and an empty 3 GiB NVMe disk.
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), disks: [2 << 30, 3 << 30], memory_mib: 1536, runs: true }
+        Self {
+            name: name.to_owned(),
+            disks: [DiskPlan::new(Bus::Virtio, 2 << 30), DiskPlan::new(Bus::Nvme, 3 << 30)],
+            wires: [Wire::Provisioning; 2],
+            memory_mib: 1536,
+            firmware: Firmware::Uefi,
+            runs: true,
+        }
     }
 }
 
@@ -76,7 +106,8 @@ impl Server {
 
     /// Address of the card it network-boots from.
     pub fn mac(&self) -> &str {
-        &self.machine.hardware().nics[0].mac
+        let hardware = self.machine.hardware();
+        &hardware.nics[hardware.boot_nic].mac
     }
 
     /// The host and its BMC's login and CA, as an operator writes them.
@@ -123,23 +154,27 @@ spec:
 }
 
 fn hardware(plan: &ServerPlan, dir: &Path, unique: u8, network: &mut Network) -> Result<Hardware> {
-    let disk = |index: usize, bus| Disk {
-        bus,
+    let disk = |(index, disk): (usize, &DiskPlan)| Disk {
+        bus: disk.bus,
         serial: format!("FARRIER-DISK-{unique}{index}"),
-        size: plan.disks[index],
+        size: disk.size,
+        sector: disk.sector,
         file: dir.join(format!("disk{index}.raw")),
     };
-    let mut nic = |index: u8| -> Result<Nic> {
-        Ok(Nic { mac: format!("52:54:00:fa:{unique:02x}:{index:02x}"), tap: network.tap()? })
+    let nic = |(number, wire): (u8, &Wire)| -> Result<Nic> {
+        Ok(Nic { mac: format!("52:54:00:fa:{unique:02x}:{number:02x}"), tap: network.tap(*wire)? })
     };
+    let boot_nic = plan.wires.iter().position(|wire| *wire == Wire::Provisioning);
     Ok(Hardware {
         manufacturer: "Farrier Works".to_owned(),
         product: "Anvil 2000".to_owned(),
         serial: format!("ANVIL-{unique:04}"),
+        firmware: plan.firmware,
         sockets: 2,
         cores: 2,
         memory_mib: plan.memory_mib,
-        disks: vec![disk(0, Bus::Virtio), disk(1, Bus::Nvme)],
-        nics: vec![nic(1)?, nic(2)?],
+        disks: plan.disks.iter().enumerate().map(disk).collect(),
+        nics: (1..).zip(&plan.wires).map(nic).collect::<Result<_>>()?,
+        boot_nic: boot_nic.context("no network card sees the controller")?,
     })
 }

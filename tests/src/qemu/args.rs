@@ -1,9 +1,11 @@
 //! The command line of QEMU for one virtual server.
 
-use super::{BootFrom, Bus, Files, Hardware};
+use super::{BootFrom, Bus, Disk, Files, Firmware, Hardware};
 
 /// UEFI firmware of Debian's `ovmf`.
-const FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
+const OVMF: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
+/// Boot ROM of Debian's `ipxe-qemu`: SeaBIOS has no network boot of its own.
+const BOOT_ROM: &str = "/usr/lib/ipxe/qemu/pxe-virtio.rom";
 
 /// Arguments that start `hardware` with `first` at the head of its boot order.
 ///
@@ -13,7 +15,8 @@ pub(super) fn arguments(hardware: &Hardware, files: &Files, first: BootFrom) -> 
     let mut args: Vec<String> = Vec::new();
     let mut push = |words: &[&str]| args.extend(words.iter().map(|word| (*word).to_owned()));
     let total = hardware.sockets * hardware.cores;
-    push(&["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults"]);
+    // Without graphics SeaBIOS speaks on the serial port, as OVMF always does.
+    push(&["-machine", "q35,graphics=off", "-accel", "tcg,thread=multi", "-cpu", "max", "-nodefaults"]);
     push(&["-smp", &format!("{total},sockets={},cores={},threads=1", hardware.sockets, hardware.cores)]);
     push(&["-m", &hardware.memory_mib.to_string()]);
     push(&[
@@ -23,8 +26,10 @@ pub(super) fn arguments(hardware: &Hardware, files: &Files, first: BootFrom) -> 
             hardware.manufacturer, hardware.product, hardware.serial
         ),
     ]);
-    push(&["-drive", &format!("if=pflash,format=raw,readonly=on,file={FIRMWARE}")]);
-    push(&["-drive", &format!("if=pflash,format=raw,file={}", files.variables.display())]);
+    if hardware.firmware == Firmware::Uefi {
+        push(&["-drive", &format!("if=pflash,format=raw,readonly=on,file={OVMF}")]);
+        push(&["-drive", &format!("if=pflash,format=raw,file={}", files.variables.display())]);
+    }
     push(&["-display", "none", "-no-reboot", "-device", "virtio-rng-pci"]);
     push(&["-chardev", &format!("file,id=serial,path={},append=on", files.serial_log.display())]);
     push(&["-serial", "chardev:serial"]);
@@ -32,37 +37,58 @@ pub(super) fn arguments(hardware: &Hardware, files: &Files, first: BootFrom) -> 
     for (index, nic) in hardware.nics.iter().enumerate() {
         push(&["-netdev", &format!("tap,id=net{index},ifname={},script=no,downscript=no", nic.tap)]);
         // Without an option ROM the firmware's own network boot is used, as on a server board.
-        let order = if index == 0 && first == BootFrom::Network { ",bootindex=1" } else { "" };
-        push(&["-device", &format!("virtio-net-pci,netdev=net{index},mac={},romfile={order}", nic.mac)]);
+        let rom = if hardware.firmware == Firmware::Bios { BOOT_ROM } else { "" };
+        let boots = index == hardware.boot_nic && first == BootFrom::Network;
+        let order = if boots { ",bootindex=1" } else { "" };
+        push(&["-device", &format!("virtio-net-pci,netdev=net{index},mac={},romfile={rom}{order}", nic.mac)]);
+    }
+    if hardware.disks.iter().any(|disk| disk.bus == Bus::Scsi) {
+        push(&["-device", "virtio-scsi-pci,id=scsi"]);
     }
     for (index, disk) in hardware.disks.iter().enumerate() {
         let file = disk.file.display();
         push(&["-drive", &format!("if=none,id=disk{index},format=raw,cache=unsafe,file={file}")]);
-        let device = match disk.bus {
-            Bus::Virtio => "virtio-blk-pci",
-            Bus::Nvme => "nvme",
-        };
         let order = if index == 0 { ",bootindex=2" } else { "" };
-        push(&["-device", &format!("{device},drive=disk{index},serial={}{order}", disk.serial)]);
+        push(&[
+            "-device",
+            &format!("{}drive=disk{index},serial={}{order}", device(index, disk), disk.serial),
+        ]);
     }
     args
+}
+
+/// The device of a disk and where it is plugged in. AHCI is part of the board and has 512-byte sectors alone.
+fn device(index: usize, disk: &Disk) -> String {
+    let bytes = disk.sector.bytes();
+    let sectors = format!("logical_block_size={bytes},physical_block_size={bytes}");
+    match disk.bus {
+        Bus::Virtio => format!("virtio-blk-pci,{sectors},"),
+        Bus::Nvme => format!("nvme,{sectors},"),
+        Bus::Ahci => format!("ide-hd,bus=ide.{index},"),
+        Bus::Scsi => format!("scsi-hd,bus=scsi.0,{sectors},"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qemu::{Disk, Nic};
+    use crate::partitions::Sector;
+    use crate::qemu::Nic;
 
-    fn line(first: BootFrom) -> String {
+    fn line(firmware: Firmware, first: BootFrom) -> String {
+        let disk = |bus, sector| Disk { bus, serial: "D1".to_owned(), size: 1, sector, file: "/d1".into() };
+        let nic = |mac: &str| Nic { mac: mac.to_owned(), tap: "tap0".to_owned() };
         let hardware = Hardware {
             manufacturer: "Acme".to_owned(),
             product: "Anvil".to_owned(),
             serial: "A-1".to_owned(),
+            firmware,
             sockets: 2,
             cores: 3,
             memory_mib: 1536,
-            disks: vec![Disk { bus: Bus::Nvme, serial: "D1".to_owned(), size: 1, file: "/d1".into() }],
-            nics: vec![Nic { mac: "52:54:00:00:00:01".to_owned(), tap: "tap0".to_owned() }],
+            disks: vec![disk(Bus::Nvme, Sector::B512), disk(Bus::Scsi, Sector::B4096)],
+            nics: vec![nic("52:54:00:00:00:01"), nic("52:54:00:00:00:02")],
+            boot_nic: 1,
         };
         let files = Files {
             variables: "/vars".into(),
@@ -75,13 +101,32 @@ mod tests {
 
     #[test]
     fn the_network_card_comes_first_only_when_asked() {
-        assert!(line(BootFrom::Network).contains("romfile=,bootindex=1"));
-        assert!(!line(BootFrom::Disk).contains("bootindex=1"));
-        assert!(line(BootFrom::Disk).contains("nvme,drive=disk0,serial=D1,bootindex=2"));
+        let network = line(Firmware::Uefi, BootFrom::Network);
+        assert!(network.contains("mac=52:54:00:00:00:02,romfile=,bootindex=1"), "{network}");
+        assert!(!network.contains("mac=52:54:00:00:00:01,romfile=,bootindex"), "{network}");
+        let disk = line(Firmware::Uefi, BootFrom::Disk);
+        assert!(
+            !disk.contains("bootindex=1") && disk.contains("drive=disk0,serial=D1,bootindex=2"),
+            "{disk}"
+        );
+    }
+
+    #[test]
+    fn disks_have_the_sectors_asked_for() {
+        let line = line(Firmware::Uefi, BootFrom::Disk);
+        assert!(line.contains("nvme,logical_block_size=512,physical_block_size=512,drive=disk0"), "{line}");
+        assert!(line.contains("scsi-hd,bus=scsi.0,logical_block_size=4096,"), "{line}");
+    }
+
+    #[test]
+    fn a_bios_machine_has_no_uefi_and_boots_by_its_cards_rom() {
+        let line = line(Firmware::Bios, BootFrom::Network);
+        assert!(!line.contains("pflash") && line.contains("pxe-virtio.rom,bootindex=1"), "{line}");
     }
 
     #[test]
     fn packages_and_cores_are_given_as_asked() {
-        assert!(line(BootFrom::Disk).contains("-smp 6,sockets=2,cores=3,threads=1 -m 1536"));
+        let line = line(Firmware::Uefi, BootFrom::Disk);
+        assert!(line.contains("-smp 6,sockets=2,cores=3,threads=1 -m 1536"), "{line}");
     }
 }

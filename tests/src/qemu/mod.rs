@@ -1,4 +1,4 @@
-//! One virtual server: real UEFI firmware, disks with serials, network cards on the lab's bridge.
+//! One virtual server: real firmware, disks with serials, network cards on the lab's wires.
 
 mod args;
 mod process;
@@ -7,6 +7,8 @@ mod qmp;
 use std::path::PathBuf;
 
 pub use process::{Ended, Running};
+
+use crate::partitions::Sector;
 
 /// What a virtual server is made of.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub struct Hardware {
     pub product: String,
     /// SMBIOS serial number.
     pub serial: String,
+    /// What it starts with.
+    pub firmware: Firmware,
     /// Processor packages.
     pub sockets: u32,
     /// Cores of each package.
@@ -25,8 +29,19 @@ pub struct Hardware {
     pub memory_mib: u64,
     /// Disks; the firmware tries the first one.
     pub disks: Vec<Disk>,
-    /// Network cards; the firmware boots from the first one.
+    /// Network cards.
     pub nics: Vec<Nic>,
+    /// Which of them the firmware boots from.
+    pub boot_nic: usize,
+}
+
+/// What a server starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Firmware {
+    /// OVMF.
+    Uefi,
+    /// SeaBIOS, with iPXE as the network card's boot ROM.
+    Bios,
 }
 
 /// How a disk is attached.
@@ -36,6 +51,10 @@ pub enum Bus {
     Virtio,
     /// `/dev/nvme0n1` and so on.
     Nvme,
+    /// `/dev/sda` and so on, of an AHCI controller.
+    Ahci,
+    /// `/dev/sda` and so on, of a virtio-scsi controller.
+    Scsi,
 }
 
 /// A disk.
@@ -47,6 +66,8 @@ pub struct Disk {
     pub serial: String,
     /// Size in bytes.
     pub size: u64,
+    /// Its logical sectors.
+    pub sector: Sector,
     /// The file its bytes are in.
     pub file: PathBuf,
 }

@@ -337,17 +337,20 @@ async fn due(at: Option<Instant>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qemu::Firmware;
 
     fn inert() -> Machine {
         Machine::new(Engine::Inert(Hardware {
             manufacturer: "Acme".to_owned(),
             product: "Anvil".to_owned(),
             serial: "A-1".to_owned(),
+            firmware: Firmware::Uefi,
             sockets: 1,
             cores: 1,
             memory_mib: 512,
             disks: Vec::new(),
             nics: Vec::new(),
+            boot_nic: 0,
         }))
     }
 

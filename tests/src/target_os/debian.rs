@@ -10,15 +10,41 @@ use super::overlay;
 use crate::tool;
 
 /// What the system is made of besides Debian's essential packages.
-const PACKAGES: &str = "initramfs-tools,kmod,linux-image-cloud-amd64,systemd-boot-efi,systemd-sysv,udev,zstd";
+const PACKAGES: &str = "initramfs-tools,kmod,linux-image-amd64,systemd-boot-efi,systemd-sysv,udev,zstd";
 
 /// Never read in a machine that lives for a minute.
-const LEFT_OUT: [&str; 5] = [
+const LEFT_OUT: [&str; 6] = [
     "/usr/share/doc/*",
     "/usr/share/info/*",
     "/usr/share/locale/*",
     "/usr/share/man/*",
-    "/usr/lib/modules/*/kernel/drivers/infiniband/*",
+    "/boot/System.map-*",
+    "/lib/modules/*/kernel/*",
+];
+/// Modules of virtual machines, for what the line above leaves out.
+const MODULES: [&str; 22] = [
+    "arch/x86/crypto/*",
+    "block/*",
+    "crypto/*",
+    "drivers/ata/*",
+    "drivers/block/virtio_blk.ko",
+    "drivers/char/hw_random/*",
+    "drivers/net/net_failover.ko",
+    "drivers/net/virtio_net.ko",
+    "drivers/nvme/*",
+    "drivers/scsi/s[cd]*",
+    "drivers/scsi/virtio_scsi.ko",
+    "drivers/virtio/*",
+    "fs/efivarfs/*",
+    "fs/ext4/*",
+    "fs/fat/*",
+    "fs/isofs/*",
+    "fs/jbd2/*",
+    "fs/mbcache.ko",
+    "fs/nls/*",
+    "lib/*",
+    "net/core/failover.ko",
+    "net/ipv6/*",
 ];
 
 /// Unpacks Debian under `scratch` and returns the root directory.
@@ -33,6 +59,7 @@ pub(super) fn bootstrap(scratch: &Path) -> Result<PathBuf> {
     command.args(["--variant=minbase", "--format=directory", "--include", PACKAGES]);
     command.arg(format!("--aptopt={}", apt_options(scratch)?.display()));
     command.args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")));
+    command.args(MODULES.map(|path| format!("--dpkgopt=path-include=/lib/modules/*/kernel/{path}")));
     // Before the kernel is configured, so that its initramfs is built as the overlay says.
     command.arg(format!("--essential-hook=sync-in {} /", staged.display()));
     command.arg("--customize-hook=chroot \"$1\" systemctl enable systemd-networkd farrier-greeter");

@@ -15,22 +15,32 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::archive;
+use crate::partitions::Sector;
 
-/// The built image and its compressed copies.
+/// A disk image and its compressed copy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct TargetOs {
+pub struct DiskImage {
+    /// Sectors of the disks it is for.
+    pub sector: Sector,
     /// The whole disk, raw.
     pub raw: PathBuf,
     /// The same as one zstd frame.
     pub zstd: PathBuf,
-    /// The same as one gzip member.
-    pub gzip: PathBuf,
-    /// `sha256:` digest of [`raw`](Self::raw).
-    pub raw_digest: String,
     /// `sha256:` digest of [`zstd`](Self::zstd).
     pub zstd_digest: String,
+}
+
+/// The built images.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TargetOs {
+    /// For disks with 512-byte sectors; boots under UEFI and under a BIOS.
+    pub plain: DiskImage,
+    /// [`plain`](Self::plain) as one gzip member.
+    pub gzip: PathBuf,
     /// `sha256:` digest of [`gzip`](Self::gzip).
     pub gzip_digest: String,
+    /// The same system for 4Kn disks.
+    pub native: DiskImage,
     /// Stands for everything the image was made from; another recipe, another image.
     recipe: String,
 }
@@ -50,21 +60,17 @@ impl TargetOs {
         let scratch = tempfile::tempdir_in(dir).context("create a scratch directory")?;
         println!("target OS: unpacking Debian (one to two minutes)");
         let root = debian::bootstrap(scratch.path())?;
-        println!("target OS: laying out the disk");
-        let raw = dir.join("debian.raw");
-        disk::assemble(&root, scratch.path(), &raw)?;
-        println!("target OS: compressing");
-        let zstd = archive::zstd(&raw)?;
-        let gzip = archive::gzip(&raw)?;
-        let built = Self {
-            raw_digest: archive::digest(&raw)?,
-            zstd_digest: archive::digest(&zstd)?,
-            gzip_digest: archive::digest(&gzip)?,
-            raw,
-            zstd,
-            gzip,
-            recipe,
+        println!("target OS: laying out and compressing the disks");
+        let image = |name: &str, sector| -> Result<DiskImage> {
+            let raw = dir.join(name);
+            disk::assemble(&root, scratch.path(), sector, &raw)?;
+            let zstd = archive::zstd(&raw)?;
+            Ok(DiskImage { sector, zstd_digest: archive::digest(&zstd)?, raw, zstd })
         };
+        let plain = image("debian.raw", Sector::B512)?;
+        let native = image("debian-4kn.raw", Sector::B4096)?;
+        let gzip = archive::gzip(&plain.raw)?;
+        let built = Self { gzip_digest: archive::digest(&gzip)?, plain, gzip, native, recipe };
         fs::write(&manifest, serde_json::to_vec_pretty(&built)?).context("write the manifest")?;
         Ok(built)
     }
@@ -74,7 +80,8 @@ impl TargetOs {
     }
 
     fn is_complete(&self) -> bool {
-        [&self.raw, &self.zstd, &self.gzip].iter().all(|file| file.is_file())
+        let files = [&self.plain.raw, &self.plain.zstd, &self.gzip, &self.native.raw, &self.native.zstd];
+        files.iter().all(|file| file.is_file())
     }
 }
 

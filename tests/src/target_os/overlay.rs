@@ -31,7 +31,7 @@ const FILES: [(&str, u32, &str); 7] = [
     ("etc/hostname", 0o644, "farrier-target\n"),
     // Only what a virtual machine needs, so that the firmware has less to load.
     ("etc/initramfs-tools/conf.d/farrier", 0o644, "MODULES=list\nCOMPRESS=zstd\n"),
-    ("etc/initramfs-tools/modules", 0o644, "virtio_pci\nvirtio_blk\nvirtio_scsi\nnvme\nsd_mod\next4\n"),
+    ("etc/initramfs-tools/modules", 0o644, "virtio_pci\nvirtio_blk\nvirtio_scsi\nnvme\nahci\nsd_mod\next4\n"),
 ];
 
 /// Writes the overlay under `dir`.

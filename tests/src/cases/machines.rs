@@ -1,0 +1,65 @@
+//! Machines as they come: disks of every kind, another firmware, little memory, a card that leads nowhere.
+
+use anyhow::{Result, ensure};
+
+use super::Given;
+use super::install::Install;
+use crate::archive;
+use crate::lab::{DiskPlan, ServerPlan, Wire};
+use crate::partitions::{MIB, Sector};
+use crate::qemu::{Bus, Firmware};
+use crate::synthetic::{Oem, image};
+
+/// A machine whose first disk is on `bus`, with a larger one beside it.
+fn with_disk(bus: Bus, sector: Sector) -> ServerPlan {
+    let disks = [DiskPlan { bus, size: 2 << 30, sector }, DiskPlan { bus, size: 3 << 30, sector }];
+    ServerPlan { disks, ..ServerPlan::new("anvil") }
+}
+
+pub(super) async fn nvme(given: &Given) -> Result<()> {
+    Install::of(&given.os.plain, with_disk(Bus::Nvme, Sector::B512)).run(given).await?;
+    Ok(())
+}
+
+pub(super) async fn ahci(given: &Given) -> Result<()> {
+    Install::of(&given.os.plain, with_disk(Bus::Ahci, Sector::B512)).run(given).await?;
+    Ok(())
+}
+
+pub(super) async fn scsi(given: &Given) -> Result<()> {
+    Install::of(&given.os.plain, with_disk(Bus::Scsi, Sector::B512)).run(given).await?;
+    Ok(())
+}
+
+pub(super) async fn native_sectors(given: &Given) -> Result<()> {
+    Install::of(&given.os.native, with_disk(Bus::Nvme, Sector::B4096)).run(given).await?;
+    Ok(())
+}
+
+pub(super) async fn two_networks(given: &Given) -> Result<()> {
+    let wires = [Wire::Elsewhere, Wire::Provisioning];
+    let plan = ServerPlan { wires, ..ServerPlan::new("anvil") };
+    Install { bootif: false, ..Install::of(&given.os.plain, plan) }.run(given).await?;
+    Ok(())
+}
+
+pub(super) async fn bios(given: &Given) -> Result<()> {
+    let plan = ServerPlan { firmware: Firmware::Bios, ..ServerPlan::new("anvil") };
+    let report = Install::of(&given.os.plain, plan).run(given).await?;
+    let mode = &report["bootModeDetected"];
+    ensure!(mode == "Legacy", "the boot mode is {mode}");
+    Ok(())
+}
+
+/// Memory of the smallest machine, in MiB.
+const LITTLE: u64 = 512;
+
+pub(super) async fn little_memory(given: &Given) -> Result<()> {
+    std::fs::create_dir_all(&given.dir)?;
+    let raw = image(&given.dir.join("large.raw"), LITTLE + 128, Oem::Present)?;
+    let digest = archive::digest(&raw)?;
+    let plan = ServerPlan { memory_mib: LITTLE, ..ServerPlan::new("anvil") };
+    ensure!(raw.metadata()?.len() > LITTLE * MIB, "the image fits into memory");
+    Install { plan, file: &raw, digest: &digest, raw: &raw, boots: false, bootif: true }.run(given).await?;
+    Ok(())
+}
