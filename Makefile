@@ -29,7 +29,7 @@ demo: programs image target-os ## Build everything, boot a virtual machine, prov
 	@$(LAB) demo
 
 .PHONY: test
-test: check unit fuzz histories e2e ## Prove everything: format, lints, unit tests, fuzzing, documentation, licences, end-to-end runs
+test: check unit fuzz histories image-full e2e ## Prove everything: format, lints, unit tests, fuzzing, documentation, licences, end-to-end runs
 
 .PHONY: deps
 deps: ## Install what building and the lab need
@@ -51,7 +51,12 @@ build: deps ## Build what an operator installs: the controller, optimised, and t
 .PHONY: image
 image: programs ## Build the inspection image: static agent, kernel, drivers
 	@echo "== image: the inspection image with the static agent"
-	@$(TARGET_DIR)/debug/farrier-image build --out $(BUILD)/inspection --cache $(BUILD)/cache
+	@$(TARGET_DIR)/debug/farrier-image build --within-goal --out $(BUILD)/inspection --cache $(BUILD)/cache
+
+.PHONY: image-full
+image-full: image ## Build the inspection image for servers as well; both fail when too large
+	@echo "== image-full: the same agent with every driver a server needs"
+	@$(TARGET_DIR)/debug/farrier-image build --within-goal --profile full --out $(BUILD)/inspection-full --cache $(BUILD)/cache
 
 .PHONY: target-os
 target-os: programs ## Build the Debian disk image that the runs install

@@ -86,6 +86,9 @@ pub struct Build {
     /// Date of every file in the initramfs, in seconds since 1970
     #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", default_value_t = 0)]
     pub source_date_epoch: u32,
+    /// Fail when vmlinuz and initrd.img together are larger than the profile's goal
+    #[arg(long)]
+    pub within_goal: bool,
     /// How the result is printed
     #[arg(long, value_enum, default_value = "text")]
     pub output: Output,

@@ -27,9 +27,17 @@ fn main() -> ExitCode {
 fn run_build(build: &Build) -> anyhow::Result<()> {
     let manifest = inspection::build(&build.request()?, &Progress::to_stderr())?;
     match build.output {
-        Output::Text => print(&manifest.to_string()),
-        Output::Json => print(&serde_json::to_string(&manifest)?),
+        Output::Text => print(&manifest.to_string())?,
+        Output::Json => print(&serde_json::to_string(&manifest)?)?,
     }
+    anyhow::ensure!(
+        !build.within_goal || manifest.is_within_goal(),
+        "the image takes {} bytes, more than the {} of profile {}; leave out modules or firmware, or build without --within-goal",
+        manifest.total_bytes,
+        manifest.goal_bytes,
+        manifest.profile
+    );
+    Ok(())
 }
 
 fn run_agent(agent: &Agent) -> anyhow::Result<()> {

@@ -86,6 +86,12 @@ impl FileRecord {
 }
 
 impl Manifest {
+    /// Whether the image is as small as its profile is to be.
+    #[must_use]
+    pub fn is_within_goal(&self) -> bool {
+        self.total_bytes <= self.goal_bytes
+    }
+
     /// Writes it as indented JSON with a final newline.
     ///
     /// # Errors
@@ -100,7 +106,7 @@ impl Manifest {
 impl std::fmt::Display for Manifest {
     /// The sizes, as people want them at the end of a build.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let goal = if self.total_bytes <= self.goal_bytes { "within" } else { "ABOVE" };
+        let goal = if self.is_within_goal() { "within" } else { "ABOVE" };
         writeln!(
             out,
             "profile   {} (kernel {}, {} modules)",
@@ -185,5 +191,6 @@ mod tests {
         assert!(small.contains("59.99 MB  within the goal of  60.00 MB"), "{small}");
         assert!(small.contains("2 of 1 modules missing; packages not to be had: firmware-x"), "{small}");
         assert!(sample(60_000_001).to_string().contains("ABOVE the goal"));
+        assert!(sample(60_000_000).is_within_goal() && !sample(60_000_001).is_within_goal());
     }
 }

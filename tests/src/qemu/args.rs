@@ -4,8 +4,6 @@ use super::{BootFrom, Bus, Disk, Files, Firmware, Hardware};
 
 /// UEFI firmware of Debian's `ovmf`.
 const OVMF: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
-/// Boot ROM of Debian's `ipxe-qemu`: SeaBIOS has no network boot of its own.
-const BOOT_ROM: &str = "/usr/lib/ipxe/qemu/pxe-virtio.rom";
 
 /// Arguments that start `hardware` with `first` at the head of its boot order.
 ///
@@ -36,11 +34,12 @@ pub(super) fn arguments(hardware: &Hardware, files: &Files, first: BootFrom) -> 
     push(&["-qmp", &format!("unix:{},server=on,wait=off", files.control.display())]);
     for (index, nic) in hardware.nics.iter().enumerate() {
         push(&["-netdev", &format!("tap,id=net{index},ifname={},script=no,downscript=no", nic.tap)]);
-        // Without an option ROM the firmware's own network boot is used, as on a server board.
-        let rom = if hardware.firmware == Firmware::Bios { BOOT_ROM } else { "" };
+        // Without an option ROM the firmware's own network boot is used, as on a server board. SeaBIOS has none: it
+        // gets the ROM that QEMU brings for the card, which is Debian's `ipxe-qemu`.
+        let rom = if hardware.firmware == Firmware::Uefi { ",romfile=" } else { "" };
         let boots = index == hardware.boot_nic && first == BootFrom::Network;
         let order = if boots { ",bootindex=1" } else { "" };
-        push(&["-device", &format!("virtio-net-pci,netdev=net{index},mac={},romfile={rom}{order}", nic.mac)]);
+        push(&["-device", &format!("virtio-net-pci,netdev=net{index},mac={}{rom}{order}", nic.mac)]);
     }
     if hardware.disks.iter().any(|disk| disk.bus == Bus::Scsi) {
         push(&["-device", "virtio-scsi-pci,id=scsi"]);
@@ -121,7 +120,7 @@ mod tests {
     #[test]
     fn a_bios_machine_has_no_uefi_and_boots_by_its_cards_rom() {
         let line = line(Firmware::Bios, BootFrom::Network);
-        assert!(!line.contains("pflash") && line.contains("pxe-virtio.rom,bootindex=1"), "{line}");
+        assert!(!line.contains("pflash") && line.contains("mac=52:54:00:00:00:02,bootindex=1"), "{line}");
     }
 
     #[test]
