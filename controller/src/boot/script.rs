@@ -142,6 +142,7 @@ impl Boot {
             static_ip: machine.spec.static_ip.as_ref(),
             bootif: query.mac.as_deref().and_then(|mac| mac.parse::<MacAddress>().ok()),
             extra: &extra,
+            quiet: !self.reference_boot,
             efi: query.is_efi(),
         };
         script.render().map_err(|e| e.to_string())

@@ -115,7 +115,7 @@ async fn the_first_fetch_gets_the_script_and_consumes_the_nonce() {
 async fn our_own_parameters_are_additive() {
     let rig = Rig::new().await;
     let script = rig.get(CLIENT, &format!("{}?mac=nonsense&platform=efi&other=1", rig.path())).await.text();
-    assert!(script.contains("beskar7.ca=UEVN farrier.run=run-0001 initrd=initrd.img\n"), "{script}");
+    assert!(script.contains("beskar7.ca=UEVN farrier.run=run-0001 loglevel=5 initrd=initrd.img\n"), "{script}");
     assert!(!script.contains("BOOTIF"));
 }
 
@@ -138,7 +138,7 @@ async fn agent_options_are_handed_on_the_hosts_first_and_the_machines_word_count
     with_options(&rig).await;
     let script = rig.get(CLIENT, &rig.path()).await.text();
     let words = " farrier.run=run-0001 farrier.on-failure=poweroff farrier.vlan=100 farrier.on-failure=reboot \
-                 farrier.verify=readback\ninitrd ";
+                 farrier.verify=readback loglevel=5\ninitrd ";
     assert!(script.contains(words), "{script}");
     let params = BootParams::parse(script.lines().nth(1).unwrap()).unwrap();
     let parameters = params.extra.iter().map(|(k, v)| (k.as_str(), v.as_str()));

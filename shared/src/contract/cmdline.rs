@@ -168,6 +168,9 @@ pub struct BootScript<'a> {
     pub bootif: Option<MacAddress>,
     /// `farrier.*` parameters in order, keys without the prefix. Empty for a byte-exact reference render.
     pub extra: &'a [(&'a str, &'a str)],
+    /// Keeps from the console what the kernel says at notice level and below, which is where it prints its command
+    /// line with the token in it; warnings and errors stay. False for a byte-exact reference render.
+    pub quiet: bool,
     /// Whether the first stage runs under UEFI: old iPXE needs `initrd=initrd.img` on the kernel line there.
     pub efi: bool,
 }
@@ -194,8 +197,8 @@ pub enum ScriptError {
 }
 
 impl BootScript<'_> {
-    /// The iPXE script, byte-equal to the reference when [`extra`](Self::extra) is empty and
-    /// [`efi`](Self::efi) is false.
+    /// The iPXE script, byte-equal to the reference when [`extra`](Self::extra) is empty, [`quiet`](Self::quiet)
+    /// and [`efi`](Self::efi) are false.
     ///
     /// # Errors
     /// When the script exceeds [`MAX_SCRIPT`], or an additive parameter is not one plain word.
@@ -229,6 +232,10 @@ impl BootScript<'_> {
                 return Err(ScriptError::Unsafe { key: key.escape_debug().take(64).collect() });
             }
             let _ = write!(script, " {}{key}={value}", options::PREFIX);
+        }
+        if self.quiet {
+            // Levels below this one are printed (kernel doc, kernel-parameters): 5 is notice.
+            script.push_str(" loglevel=5");
         }
         if self.efi {
             script.push_str(" initrd=initrd.img");

@@ -44,6 +44,7 @@ fn script(parts: &Parts) -> BootScript<'_> {
         static_ip: None,
         bootif: Some("52:54:00:12:34:56".parse().unwrap()),
         extra: &[],
+        quiet: false,
         efi: false,
     }
 }
@@ -74,8 +75,8 @@ fn optional_parts_stand_in_their_order_or_not_at_all() {
 fn additions_come_last_and_cannot_break_out_of_their_word() {
     let parts = parts();
     let extra = [("run", "0123456789abcdef"), ("verify", "full")];
-    let text = BootScript { extra: &extra, efi: true, ..script(&parts) }.render().unwrap();
-    assert!(text.contains(" farrier.run=0123456789abcdef farrier.verify=full initrd=initrd.img\n"), "{text}");
+    let text = BootScript { extra: &extra, quiet: true, efi: true, ..script(&parts) }.render().unwrap();
+    assert!(text.contains(" farrier.run=0123456789abcdef farrier.verify=full loglevel=5 initrd=initrd.img\n"), "{text}");
     for (key, value) in [("run", "a b"), ("run", "a\nboot"), ("r un", "a"), ("run", "\"a"), ("r=n", "a")] {
         let extra = [(key, value)];
         let error = BootScript { extra: &extra, ..script(&parts) }.render().unwrap_err();

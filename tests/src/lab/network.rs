@@ -1,15 +1,20 @@
 //! The room's wiring: one bridge for provisioning, one network for BMCs, a tap device for each network card.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
-use super::{BMC_NETWORK, CONTROLLER};
+use super::trunk::Trunk;
+use super::{BMC_NETWORK, CONTROLLER, CONTROLLER6, VLAN_ADDRESS};
+use crate::qemu::Plug;
 use crate::tool;
 
 const BRIDGE: &str = "br0";
 const BMC_LINK: &str = "bmc0";
+/// The network of the VLAN.
+pub(super) const VLAN_BRIDGE: &str = "br2";
 
 /// A network that leads nowhere: it gives addresses, and its gateway does not exist.
 pub(super) const ELSEWHERE: &str = "br1";
@@ -23,11 +28,21 @@ pub enum Wire {
     Provisioning,
     /// A network with a DHCP server and no way to the controller.
     Elsewhere,
+    /// The provisioning network, and a VLAN with a network of its own.
+    Trunk,
+}
+
+impl Wire {
+    /// Whether firmware finds the controller by it.
+    pub fn leads_to_the_controller(self) -> bool {
+        self != Self::Elsewhere
+    }
 }
 
 /// The wiring; the kernel takes it down with the namespace.
 #[derive(Debug)]
 pub(super) struct Network {
+    trunks: Vec<Trunk>,
     taps: u32,
     bmcs: u8,
     clients: u8,
@@ -46,17 +61,31 @@ impl Network {
         ip(&format!("link add {ELSEWHERE} type bridge forward_delay 0 stp_state 0"))?;
         ip(&format!("address add {ELSEWHERE_ADDRESS} dev {ELSEWHERE}"))?;
         ip(&format!("link set {ELSEWHERE} up"))?;
+        ip(&format!("link add {VLAN_BRIDGE} type bridge forward_delay 0 stp_state 0"))?;
+        ip(&format!("address add {VLAN_ADDRESS}/24 dev {VLAN_BRIDGE}"))?;
+        ip(&format!("link set {VLAN_BRIDGE} up"))?;
+        // Without duplicate address detection, so that it can be listened on at once.
+        ip(&format!("address add {CONTROLLER6}/64 dev {BRIDGE} nodad"))?;
         ip(&format!("link add {BMC_LINK} type bridge"))?;
         ip(&format!("link set {BMC_LINK} up"))?;
-        Ok(Self { taps: 0, bmcs: 0, clients: 0 })
+        Ok(Self { trunks: Vec::new(), taps: 0, bmcs: 0, clients: 0 })
     }
 
-    /// A new port of a network.
-    pub(super) fn tap(&mut self, wire: Wire) -> Result<String> {
-        let bridge = match wire {
-            Wire::Provisioning => BRIDGE,
-            Wire::Elsewhere => ELSEWHERE,
-        };
+    /// A new port; what it takes is in `dir`.
+    pub(super) fn plug(&mut self, wire: Wire, dir: &Path) -> Result<Plug> {
+        Ok(match wire {
+            Wire::Provisioning => Plug::Tap(self.tap(BRIDGE)?),
+            Wire::Elsewhere => Plug::Tap(self.tap(ELSEWHERE)?),
+            Wire::Trunk => {
+                let (untagged, tagged) = (self.tap(BRIDGE)?, self.tap(VLAN_BRIDGE)?);
+                let (trunk, sockets) = Trunk::open(dir, &untagged, &tagged)?;
+                self.trunks.push(trunk);
+                Plug::Trunk(sockets)
+            }
+        })
+    }
+
+    fn tap(&mut self, bridge: &str) -> Result<String> {
         let name = format!("tap{}", self.taps);
         self.taps += 1;
         ip(&format!("tuntap add {name} mode tap"))?;

@@ -24,6 +24,8 @@ pub struct ServerPlan {
     pub memory_mib: u64,
     /// What it starts with.
     pub firmware: Firmware,
+    /// Agent options of the PhysicalHost.
+    pub options: &'static [(&'static str, &'static str)],
     /// Whether it runs; otherwise it only draws power.
     pub runs: bool,
 }
@@ -55,6 +57,7 @@ impl ServerPlan {
             wires: [Wire::Provisioning; 2],
             memory_mib: 1536,
             firmware: Firmware::Uefi,
+            options: &[],
             runs: true,
         }
     }
@@ -71,6 +74,7 @@ pub struct Server {
     pub bmc: Bmc,
     /// What its serial port printed.
     pub serial_log: PathBuf,
+    options: &'static [(&'static str, &'static str)],
 }
 
 impl Server {
@@ -96,7 +100,7 @@ impl Server {
         let login = Login { user: "operator".to_owned(), password: secrets::random("bmc-password")? };
         let address = SocketAddr::from((address, 8443));
         let bmc = Bmc::serve(machine.clone(), address, login, &dir.join("redfish.log")).await?;
-        Ok(Self { name: plan.name, machine, bmc, serial_log })
+        Ok(Self { name: plan.name, machine, bmc, serial_log, options: plan.options })
     }
 
     /// The file behind the disk the firmware boots.
@@ -113,6 +117,9 @@ impl Server {
     /// The host and its BMC's login and CA, as an operator writes them.
     pub fn manifest(&self) -> String {
         let name = &self.name;
+        let options: String =
+            self.options.iter().map(|(key, value)| format!("    {key}: \"{value}\"\n")).collect();
+        let options = if options.is_empty() { options } else { format!("  agentOptions:\n{options}") };
         let ca: String = self.bmc.ca_pem.lines().map(|line| format!("    {line}\n")).collect();
         let address = self.bmc.url.trim_start_matches("https://").split(':').next().unwrap_or_default();
         format!(
@@ -144,7 +151,7 @@ spec:
     address: {url}
     credentialsSecretRef: {name}-bmc
     caBundleSecretRef: {name}-bmc-ca
-",
+{options}",
             user = self.bmc.login.user,
             password = self.bmc.login.password,
             mac = self.mac(),
@@ -162,9 +169,9 @@ fn hardware(plan: &ServerPlan, dir: &Path, unique: u8, network: &mut Network) ->
         file: dir.join(format!("disk{index}.raw")),
     };
     let nic = |(number, wire): (u8, &Wire)| -> Result<Nic> {
-        Ok(Nic { mac: format!("52:54:00:fa:{unique:02x}:{number:02x}"), tap: network.tap(*wire)? })
+        Ok(Nic { mac: format!("52:54:00:fa:{unique:02x}:{number:02x}"), plug: network.plug(*wire, dir)? })
     };
-    let boot_nic = plan.wires.iter().position(|wire| *wire == Wire::Provisioning);
+    let boot_nic = plan.wires.iter().position(|wire| wire.leads_to_the_controller());
     Ok(Hardware {
         manufacturer: "Farrier Works".to_owned(),
         product: "Anvil 2000".to_owned(),

@@ -1,6 +1,6 @@
 //! The command line of QEMU for one virtual server.
 
-use super::{BootFrom, Bus, Disk, Files, Firmware, Hardware};
+use super::{BootFrom, Bus, Disk, Files, Firmware, Hardware, Plug};
 
 /// UEFI firmware of Debian's `ovmf`.
 const OVMF: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
@@ -33,7 +33,11 @@ pub(super) fn arguments(hardware: &Hardware, files: &Files, first: BootFrom) -> 
     push(&["-serial", "chardev:serial"]);
     push(&["-qmp", &format!("unix:{},server=on,wait=off", files.control.display())]);
     for (index, nic) in hardware.nics.iter().enumerate() {
-        push(&["-netdev", &format!("tap,id=net{index},ifname={},script=no,downscript=no", nic.tap)]);
+        let plug = match &nic.plug {
+            Plug::Tap(tap) => format!("tap,ifname={tap},script=no,downscript=no"),
+            Plug::Trunk(sockets) => sockets.netdev(),
+        };
+        push(&["-netdev", &format!("{plug},id=net{index}")]);
         // Without an option ROM the firmware's own network boot is used, as on a server board. SeaBIOS has none: it
         // gets the ROM that QEMU brings for the card, which is Debian's `ipxe-qemu`.
         let rom = if hardware.firmware == Firmware::Uefi { ",romfile=" } else { "" };
@@ -76,7 +80,7 @@ mod tests {
 
     fn line(firmware: Firmware, first: BootFrom) -> String {
         let disk = |bus, sector| Disk { bus, serial: "D1".to_owned(), size: 1, sector, file: "/d1".into() };
-        let nic = |mac: &str| Nic { mac: mac.to_owned(), tap: "tap0".to_owned() };
+        let nic = |mac: &str| Nic { mac: mac.to_owned(), plug: Plug::Tap("tap0".to_owned()) };
         let hardware = Hardware {
             manufacturer: "Acme".to_owned(),
             product: "Anvil".to_owned(),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 pub use process::{Ended, Running};
 
+use crate::lab::Sockets;
 use crate::partitions::Sector;
 
 /// What a virtual server is made of.
@@ -77,8 +78,17 @@ pub struct Disk {
 pub struct Nic {
     /// Ethernet address.
     pub mac: String,
-    /// The lab's tap device it is plugged into.
-    pub tap: String,
+    /// What it is plugged into.
+    pub plug: Plug,
+}
+
+/// The other end of a network card's cable.
+#[derive(Clone, Debug)]
+pub enum Plug {
+    /// A tap device of the lab.
+    Tap(String),
+    /// A switch port with a VLAN on it.
+    Trunk(Sockets),
 }
 
 /// Files of one virtual server.

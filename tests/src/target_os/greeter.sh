@@ -18,10 +18,10 @@ report=$(field report)
 for attempt in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 	if perl - "$report" "$facts" <<'PERL'
 use strict;
-use IO::Socket::INET;
+use IO::Socket::IP;
 my ($url, $facts) = @ARGV;
-my ($host, $port, $path) = $url =~ m{^http://([^:/]+):(\d+)(/.*)$} or die "report URL is not http://host:port/path\n";
-my $socket = IO::Socket::INET->new(PeerAddr => $host, PeerPort => $port, Timeout => 10) or die "connect: $!\n";
+my ($host, $port, $path) = $url =~ m{^http://(\[[^\]]+\]|[^:/]+):(\d+)(/.*)$} or die "report URL is not http://host:port/path\n";
+my $socket = IO::Socket::IP->new(PeerHost => $host =~ s/[][]//gr, PeerPort => $port, Timeout => 10) or die "connect: $!\n";
 print $socket "POST $path HTTP/1.0\r\nHost: $host\r\nContent-Type: text/plain\r\nContent-Length: " . length($facts) . "\r\n\r\n$facts";
 my $status = <$socket>;
 exit(defined $status && $status =~ / 20\d / ? 0 : 1);

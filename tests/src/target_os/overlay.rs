@@ -21,7 +21,7 @@ const FILES: [(&str, u32, &str); 7] = [
     (
         "etc/systemd/network/10-lab.network",
         0o644,
-        "[Match]\nType=ether\n\n[Network]\nDHCP=ipv4\nIPv6AcceptRA=no\n\n[DHCPv4]\nClientIdentifier=mac\n",
+        "[Match]\nType=ether\n\n[Network]\nDHCP=ipv4\nIPv6AcceptRA=yes\n\n[DHCPv4]\nClientIdentifier=mac\n",
     ),
     (
         "etc/fstab",
