@@ -115,7 +115,10 @@ async fn the_first_fetch_gets_the_script_and_consumes_the_nonce() {
 async fn our_own_parameters_are_additive() {
     let rig = Rig::new().await;
     let script = rig.get(CLIENT, &format!("{}?mac=nonsense&platform=efi&other=1", rig.path())).await.text();
-    assert!(script.contains("beskar7.ca=UEVN farrier.run=run-0001 loglevel=5 initrd=initrd.img\n"), "{script}");
+    assert!(
+        script.contains("beskar7.ca=UEVN farrier.run=run-0001 loglevel=5 initrd=initrd.img\n"),
+        "{script}"
+    );
     assert!(!script.contains("BOOTIF"));
 }
 

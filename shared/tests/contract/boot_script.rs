@@ -76,7 +76,10 @@ fn additions_come_last_and_cannot_break_out_of_their_word() {
     let parts = parts();
     let extra = [("run", "0123456789abcdef"), ("verify", "full")];
     let text = BootScript { extra: &extra, quiet: true, efi: true, ..script(&parts) }.render().unwrap();
-    assert!(text.contains(" farrier.run=0123456789abcdef farrier.verify=full loglevel=5 initrd=initrd.img\n"), "{text}");
+    assert!(
+        text.contains(" farrier.run=0123456789abcdef farrier.verify=full loglevel=5 initrd=initrd.img\n"),
+        "{text}"
+    );
     for (key, value) in [("run", "a b"), ("run", "a\nboot"), ("r un", "a"), ("run", "\"a"), ("r=n", "a")] {
         let extra = [(key, value)];
         let error = BootScript { extra: &extra, ..script(&parts) }.render().unwrap_err();

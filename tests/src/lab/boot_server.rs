@@ -7,8 +7,8 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result};
 use tokio::process::{Child, Command};
 
-use super::network::{ELSEWHERE, VLAN_BRIDGE};
 use super::Addressing;
+use super::network::{ELSEWHERE, VLAN_BRIDGE};
 
 /// iPXE for UEFI that drives the card through the firmware.
 const IPXE: &str = "/usr/lib/ipxe/snponly.efi";
@@ -72,9 +72,7 @@ fn other_networks() -> Vec<String> {
     let mut arguments = Vec::new();
     for (name, bridge, prefix) in [("elsewhere", ELSEWHERE, "10.77.2"), ("vlan", VLAN_BRIDGE, "10.77.3")] {
         arguments.push(format!("--interface={bridge}"));
-        arguments.push(format!(
-            "--dhcp-range=set:{name},{prefix}.100,{prefix}.199,255.255.255.0,10m"
-        ));
+        arguments.push(format!("--dhcp-range=set:{name},{prefix}.100,{prefix}.199,255.255.255.0,10m"));
         arguments.push(format!("--tag-if=set:other,tag:{name}"));
     }
     // A gateway that does not answer, and none at all.
