@@ -66,7 +66,8 @@ pub fn read(message: &[u8], nonce: u64) -> Result<Unix, SntpError> {
     let seconds = u64::from(u32::from_be_bytes([message[40], message[41], message[42], message[43]]));
     // Numbers below the middle are of the era that begins in 2036 (RFC 4330, section 3).
     let era = if seconds < 1 << 31 { 1 << 32 } else { 0 };
-    Ok(seconds + era - EPOCH)
+    // From 1968 to 1970 there is no such time here, and no server that knows it.
+    (seconds + era).checked_sub(EPOCH).ok_or(SntpError::Unsynchronised)
 }
 
 /// Asks a server.
@@ -146,10 +147,13 @@ mod tests {
             ("leap alarm", changed(0, 0xe4), SntpError::Unsynchronised),
             ("kiss of death", changed(1, 0), SntpError::Unsynchronised),
             ("stratum 16", changed(1, 16), SntpError::Unsynchronised),
+            ("the middle of the era", answer(1 << 31), SntpError::Unsynchronised),
+            ("a second before 1970", answer(2_208_988_799), SntpError::Unsynchronised),
         ] {
             assert_eq!(read(&message, NONCE), Err(error), "{why}");
         }
         assert_eq!(read(&answer(1)[..LEN - 1], NONCE), Err(SntpError::Form));
+        assert_eq!(read(&answer(2_208_988_800), NONCE), Ok(0));
         let mut timeless = answer(0);
         timeless[47] = 0;
         assert_eq!(read(&timeless, NONCE), Err(SntpError::Unsynchronised));
