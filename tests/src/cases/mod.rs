@@ -67,7 +67,7 @@ const fn minutes(count: u64) -> Duration {
 }
 
 /// Every case; the longest first, so that the last to end is not the last to begin.
-pub const CASES: [Case; 18] = [
+pub const CASES: [Case; 20] = [
     Case {
         name: "straight",
         shows: "an empty machine ends up running the installed system, every byte and fact as given",
@@ -91,6 +91,18 @@ pub const CASES: [Case; 18] = [
         shows: "without BOOTIF the agent finds the card that leads to the controller, which is the second",
         limit: minutes(25),
         body: |given| Box::pin(networks::two(given)),
+    },
+    Case {
+        name: "vlan",
+        shows: "the agent talks in the VLAN it is told, where alone the controller is",
+        limit: minutes(25),
+        body: |given| Box::pin(networks::vlan(given)),
+    },
+    Case {
+        name: "ipv6",
+        shows: "where DHCP gives IPv4 to firmware alone, agent and installed system work over IPv6",
+        limit: minutes(25),
+        body: |given| Box::pin(networks::ipv6(given)),
     },
     Case {
         name: "nvme",

@@ -1,14 +1,35 @@
-//! Networks as they are cabled.
+//! Networks as they are cabled: a card that leads nowhere, a VLAN, IPv6 alone.
 
 use anyhow::Result;
 
 use super::Given;
 use super::install::Install;
-use crate::lab::{ServerPlan, Wire};
+use crate::lab::{Addressing, CONTROLLER6, ServerPlan, VLAN_ADDRESS, Wire};
 
 pub(super) async fn two(given: &Given) -> Result<()> {
     let wires = [Wire::Elsewhere, Wire::Provisioning];
     let plan = ServerPlan { wires, ..ServerPlan::new("anvil") };
     Install { bootif: false, ..Install::of(&given.os.plain, plan) }.run(given).await?;
+    Ok(())
+}
+
+/// Firmware and the installed system are in the untagged network, where nothing leads to the controller's address.
+pub(super) async fn vlan(given: &Given) -> Result<()> {
+    let plan = ServerPlan {
+        wires: [Wire::Trunk, Wire::Provisioning],
+        options: &[("vlan", "77")],
+        ..ServerPlan::new("anvil")
+    };
+    let usual = Install::of(&given.os.plain, plan);
+    let addressing = Addressing::Isolated;
+    Install { addressing, controller: VLAN_ADDRESS.into(), ..usual }.run(given).await?;
+    Ok(())
+}
+
+/// The firmware boots over IPv4, since Debian's iPXE speaks nothing else; no agent or system gets an IPv4 address.
+pub(super) async fn ipv6(given: &Given) -> Result<()> {
+    let usual = Install::of(&given.os.plain, ServerPlan::new("anvil"));
+    let address = CONTROLLER6.into();
+    Install { addressing: Addressing::Ipv6, controller: address, room: address, ..usual }.run(given).await?;
     Ok(())
 }
