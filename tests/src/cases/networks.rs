@@ -26,7 +26,7 @@ pub(super) async fn vlan(given: &Given) -> Result<()> {
     Ok(())
 }
 
-/// The firmware boots over IPv4, since Debian's iPXE speaks nothing else; no agent or system gets an IPv4 address.
+/// The firmware boots over IPv4; no agent or system gets an IPv4 address.
 pub(super) async fn ipv6(given: &Given) -> Result<()> {
     let usual = Install::of(&given.os.plain, ServerPlan::new("anvil"));
     let address = CONTROLLER6.into();

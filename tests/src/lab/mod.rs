@@ -59,7 +59,7 @@ pub enum Addressing {
     Routed,
     /// IPv4, and no router: what is not on the same wire cannot be reached.
     Isolated,
-    /// IPv4 for firmware and iPXE, which speak nothing else; IPv6 alone for all that comes later.
+    /// IPv4 for firmware and iPXE; IPv6 alone for all that comes later.
     Ipv6,
 }
 
