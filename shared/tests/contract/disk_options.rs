@@ -132,7 +132,10 @@ fn one() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn hints_survive_being_written_and_read(list in proptest::collection::vec(one(), 1..8)) {
-        let hints: DiskHints = list.join(",").parse().unwrap();
+        let list = list.join(",");
+        // Eight long ones are more than a list may hold.
+        prop_assume!(list.len() <= 512);
+        let hints: DiskHints = list.parse().unwrap();
         let text = hints.to_string();
         prop_assert_eq!(&text.parse::<DiskHints>().unwrap(), &hints);
         // One plain word, whatever it says: it travels on a kernel command line.
