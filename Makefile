@@ -105,6 +105,13 @@ bench-fleet: deps ## Measure the controller with fleets of played servers: speed
 	@$(RUN) build --release --locked -p farrier-controller -p farrier-tests --bin farrier --bin farrier-fleet
 	@$(TARGET_DIR)/release/farrier-fleet bench --hosts $(HOSTS) --idle $(IDLE)
 
+# `make bench BENCH="--size 1024 --no-loop"`: needs twice the size in /dev/shm, and root for the loop device.
+BENCH ?=
+.PHONY: bench
+bench: deps ## Measure the deploy pipeline beside curl | decompressor | dd
+	@echo "== bench: the deploy pipeline, built as it ships"
+	@$(RUN) bench --locked --profile agent -p farrier-agent --bench deploy -- $(BENCH)
+
 .PHONY: e2e
 e2e: image target-os ## End-to-end runs in virtual machines
 	@echo "== e2e: virtual machines under real firmware"

@@ -65,7 +65,10 @@ fn main() -> Result<()> {
         Some(Part::Install { url, digest, target, verify }) => {
             pipeline::install(url, digest, target, verify == "readback")
         }
-        Some(Part::Sha256 { file }) => Ok(println!("{}", pipeline::sha256(file)?)),
+        Some(Part::Sha256 { file }) => {
+            println!("{}", pipeline::sha256(file)?);
+            Ok(())
+        }
         None => compare(&args),
     }
 }

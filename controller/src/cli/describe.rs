@@ -8,6 +8,7 @@ use farrier_shared::resource::{Beskar7Machine, PhysicalHost, condition::Truth};
 use super::client::{Client, item};
 use super::failure::Failure;
 use super::get::phase_text;
+use super::hardware;
 use super::output::{Output, printable};
 use super::table::age;
 use super::watch_view::bytes_text;
@@ -70,13 +71,9 @@ pub(super) async fn describe(
     let addresses: Vec<&str> = status.addresses.iter().map(|a| a.address.as_str()).collect();
     field("Addresses", &addresses.join(", "))?;
     if let Some(report) = &status.inspection_report {
-        let cores: i32 = report.cpus.iter().map(|c| c.cores).sum();
-        let disks: Vec<String> =
-            report.disks.iter().map(|d| format!("{} {} GB", d.name, d.size_gb)).collect();
-        let nics: Vec<&str> = report.nics.iter().map(|n| n.mac_address.as_str()).collect();
-        field("Cores", &cores.to_string())?;
-        field("Disks", &disks.join(", "))?;
-        field("NICs", &nics.join(", "))?;
+        for (heading, line) in hardware::lines(report) {
+            field(heading, &line)?;
+        }
     }
     field("Run", status.run.as_deref().unwrap_or_default())?;
     if let Some(machine) = &machine {

@@ -10,6 +10,7 @@ mod failure;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod get;
+mod hardware;
 mod manifest;
 mod output;
 mod provision;
