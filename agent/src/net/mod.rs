@@ -1,8 +1,8 @@
 //! From bare interfaces to a configured network: devices on top of links, addresses of both families by DHCP, by
 //! routers or by hand, names; and keeping all that while a run lasts.
 //!
-//! [`stack`] makes the devices, [`family`] obtains what each needs, [`bring_up`](mod@bring_up) decides which of them
-//! leads to the controller, [`keep`] follows what changes later.
+//! `stack` makes the devices, `family` obtains what each needs, `bring_up` decides which of them
+//! leads to the controller, `keep` follows what changes later.
 
 mod auto6;
 mod bring_up;

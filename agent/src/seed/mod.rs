@@ -1,7 +1,7 @@
 //! Plants what makes the installed system this machine's own: its user-data and its provider id.
 //!
-//! Where depends on who will read it: one file for each of the ways of [`SeedKind`]. [`place`] looks at what the
-//! image brought, [`mount`] and [`plant`] write durably.
+//! Where depends on who will read it: one file for each of the ways of [`SeedKind`]. `place` looks at what the
+//! image brought, `mount` and `plant` write durably.
 
 mod config_drive;
 mod cos_oem;

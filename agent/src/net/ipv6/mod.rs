@@ -1,4 +1,4 @@
-//! IPv6 as routers advertise it. The kernel makes the addresses and detects duplicates ([`settings`] tells it to);
+//! IPv6 as routers advertise it. The kernel makes the addresses and detects duplicates (`settings` tells it to);
 //! what it does not keep (name servers, whether to ask DHCPv6) is read out of the advertisements here.
 
 pub mod advertisement;

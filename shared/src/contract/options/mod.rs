@@ -2,7 +2,7 @@
 //! and the agent obeys.
 //!
 //! To add one: a file here with the type of its value ([`FromStr`](std::str::FromStr) and
-//! [`Display`](std::fmt::Display), the two inverse to each other), a row in [`table`], and a row in
+//! [`Display`](std::fmt::Display), the two inverse to each other), a row in `table.rs`, and a row in
 //! `docs/options.md`. Where the agent acts on it, it reads the field of [`AgentOptions`].
 
 pub mod bond;
