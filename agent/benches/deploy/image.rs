@@ -109,7 +109,7 @@ fn write_image(path: &Path, size: u64) -> Result<()> {
             let value = match word / 512 % 3 {
                 0 => state,
                 1 => state & 0x0f0f_0303_0f03_0f0f,
-                _ => (state & 0x3ff) * 0x0101_0000_0001_0001,
+                _ => (state & 0x3ff).wrapping_mul(0x0101_0000_0001_0001),
             };
             file.write_all(&value.to_le_bytes())?;
         }
