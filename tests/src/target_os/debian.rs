@@ -83,13 +83,29 @@ fn apt_options(scratch: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The file that names this machine's Debian archive: its own, so that no address is written here.
+/// The file that names this machine's Debian archive: its own, so that no address is written here. Under its usual
+/// name, else the first that serves this release.
 fn sources() -> Result<PathBuf> {
     let known = ["/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"].map(PathBuf::from);
+    let release = codename()?;
+    let mut others: Vec<PathBuf> = fs::read_dir("/etc/apt/sources.list.d")
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    others.retain(|path| path.extension().is_some_and(|e| e == "sources" || e == "list"));
+    others.sort();
     known
         .into_iter()
-        .find(|path| path.is_file())
-        .context("no Debian package sources in /etc/apt; the target OS can be built on Debian only")
+        .chain(others)
+        .find(|path| fs::read_to_string(path).is_ok_and(|text| serves(&text, &release)))
+        .with_context(|| {
+            format!("no file in /etc/apt serves Debian {release}; the target OS is made from this machine's sources")
+        })
+}
+
+/// Whether a file of apt names the release in a line that is no comment.
+fn serves(sources: &str, release: &str) -> bool {
+    let mut lines = sources.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.any(|line| line.split_whitespace().any(|word| word == release))
 }
 
 /// This machine's Debian release, which is the one its sources serve.
@@ -101,4 +117,22 @@ fn codename() -> Result<String> {
     let id = field("ID=").unwrap_or_default();
     ensure!(id == "debian", "the target OS is made from Debian's packages, but this system is {id:?}");
     field("VERSION_CODENAME=").context("/etc/os-release has no VERSION_CODENAME")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_serves_the_releases_it_names_outside_of_comments() {
+        for (sources, expected) in [
+            ("deb http://archive/debian bookworm main\n", true),
+            ("Types: deb\nSuites: bookworm bookworm-updates\n", true),
+            ("# deb http://archive/debian bookworm main\n", false),
+            ("Types: deb\nSuites: bookworm-updates\n", false),
+            ("", false),
+        ] {
+            assert_eq!(serves(sources, "bookworm"), expected, "{sources:?}");
+        }
+    }
 }
