@@ -198,7 +198,7 @@ mod tests {
         let expected = [
             ("Firmware", "UEFI 2.19.1 of 05/06/2024, Secure Boot on, TPM 2"),
             ("Cores", "32 in 2 packages, 2 NUMA nodes"),
-            ("Memory", "32 GB in 1 modules"),
+            ("Memory", "34 GB in 1 modules"),
             ("Disks", "/dev/nvme0n1 960 GB nvme 512/4096 B 3 % used"),
             ("NICs", "52:54:00:12:34:56 eth0 10Gbps to tor-1 Ethernet1/7"),
             ("GPUs", "10de:20b0 0000:3b:00.0"),
@@ -213,7 +213,7 @@ mod tests {
         let expected = [
             ("Firmware", "UEFI 2.19.1"),
             ("Cores", "32 in 2 packages"),
-            ("Memory", "32 GB in 1 modules"),
+            ("Memory", "34 GB in 1 modules"),
             ("Disks", "/dev/nvme0n1 960 GB"),
             ("NICs", "52:54:00:12:34:56 eth0 10Gbps"),
         ];
