@@ -143,14 +143,16 @@ pub fn bond_members(
     if members.is_empty() { Err(LinkError::None) } else { Ok(members) }
 }
 
+/// An interface for tests: its name and address follow from its index.
+#[cfg(test)]
+pub(super) fn link(index: u32) -> Link {
+    let last = u8::try_from(index).unwrap();
+    Link { name: format!("eth{index}"), index, mac: MacAddress::from_bytes([2, 0, 0, 0, 0, last]) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn link(index: u32) -> Link {
-        let last = u8::try_from(index).unwrap();
-        Link { name: format!("eth{index}"), index, mac: MacAddress::from_bytes([2, 0, 0, 0, 0, last]) }
-    }
 
     #[test]
     fn the_choice_follows_boot_interface_then_count() {

@@ -14,7 +14,9 @@ mod dns;
 mod family;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
+pub(crate) mod hear;
 pub mod ipv6;
+mod jitter;
 mod keep;
 pub mod links;
 mod netlink;

@@ -168,12 +168,8 @@ pub(super) async fn await_carrier(netlink: &Netlink, index: u32) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::links::link;
     use super::*;
-
-    fn link(index: u32) -> Link {
-        let last = u8::try_from(index).unwrap();
-        Link { name: format!("eth{index}"), index, mac: MacAddress::from_bytes([2, 0, 0, 0, 0, last]) }
-    }
 
     #[test]
     fn each_device_is_made_in_the_order_the_kernel_wants() {

@@ -5,7 +5,6 @@
 
 pub mod ethtool;
 pub mod inode_flags;
-pub mod lldp;
 pub mod nvme;
 pub mod packet;
 pub mod signals;

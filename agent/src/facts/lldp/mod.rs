@@ -11,17 +11,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farrier_shared::contract::InspectionReport;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 pub use frame::{Neighbour, parse};
 
+use crate::net::hear::hear;
 use crate::net::links;
-use crate::sys::lldp::Socket;
+use crate::sys::packet;
 
 /// How long an interface listens: longer than a switch is silent.
 const LISTEN: Duration = Duration::from_secs(35);
-/// Before a socket that failed, such as on an interface that is still down, is asked again.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Longest payload taken: that of a plain Ethernet frame.
+const LONGEST: usize = 1500;
 /// Most interfaces that listen.
 const MOST: usize = 64;
 
@@ -37,7 +38,7 @@ impl Neighbours {
     pub fn listen(root: &Path) -> Self {
         let neighbours = Self::default();
         for link in links::physical(root).into_iter().take(MOST) {
-            let socket = match Socket::open(link.index) {
+            let socket = match packet::lldp_socket(link.index) {
                 Ok(socket) => socket,
                 Err(error) => {
                     tracing::debug!(interface = link.name, %error, "not listening for its switch");
@@ -46,7 +47,7 @@ impl Neighbours {
             };
             let heard = neighbours.clone();
             tokio::spawn(async move {
-                if let Ok(neighbour) = timeout(LISTEN, hear(&socket)).await {
+                if let Ok(neighbour) = timeout(LISTEN, hear(&socket, LONGEST, parse)).await {
                     tracing::info!(
                         interface = link.name,
                         switch = neighbour.system_name,
@@ -75,16 +76,6 @@ impl Neighbours {
                 // Plain texts: they always are JSON.
                 nic.insert("lldp".to_owned(), serde_json::to_value(neighbour).unwrap_or_default());
             }
-        }
-    }
-}
-
-async fn hear(socket: &Socket) -> Neighbour {
-    loop {
-        match socket.receive().await.map(|payload| parse(&payload)) {
-            Ok(Some(neighbour)) => return neighbour,
-            Ok(None) => {}
-            Err(_) => sleep(PAUSE).await,
         }
     }
 }

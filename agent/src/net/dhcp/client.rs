@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use dhcproto::v4::Message;
@@ -12,9 +12,12 @@ use tokio::time::Instant;
 
 use super::machine::{Action, Destination, Event, State, step};
 use super::{Lease, reply, wire};
+use crate::net::hear::hear;
 use crate::net::links::Link;
 use crate::sys::packet;
 
+/// Largest packet taken.
+const MAX_PACKET: usize = 2048;
 /// A wait that is longer than any run.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -193,24 +196,8 @@ impl Socket {
         packet::send_broadcast(self.fd.get_ref(), self.index, &packet)
     }
 
-    /// The next message that can be read as DHCP. Never fails: a link that goes down comes up again or the
-    /// deadline passes.
+    /// The next message that can be read as DHCP.
     async fn receive(&self) -> Box<Message> {
-        let mut buffer = vec![0_u8; 2048];
-        loop {
-            let Ok(mut ready) = self.fd.readable().await else { return std::future::pending().await };
-            let read = ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref().as_fd(), &mut buffer)?));
-            match read {
-                Ok(Ok(len)) => {
-                    let message = wire::payload(&buffer[..len.min(buffer.len())]).and_then(reply::read);
-                    if let Some(message) = message {
-                        return Box::new(message);
-                    }
-                }
-                // ENETDOWN is told once per change of the link; a short wait keeps a flapping one cheap.
-                Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(100)).await,
-                Err(_would_block) => {}
-            }
-        }
+        hear(&self.fd, MAX_PACKET, |packet| wire::payload(packet).and_then(reply::read).map(Box::new)).await
     }
 }

@@ -11,6 +11,7 @@ use farrier_shared::contract::MacAddress;
 
 use super::lease::Lease;
 use super::message::{Envelope, is_ours};
+use crate::net::jitter::{Jitter, back_off};
 
 /// Waits between unanswered messages, in seconds; the last repeats. Short at first, for a link that was just
 /// coming up, and never longer than a port that comes out of spanning-tree learning should be kept waiting.
@@ -67,7 +68,7 @@ pub enum Action {
 pub struct State {
     mac: MacAddress,
     patience: Duration,
-    random: u64,
+    jitter: Jitter,
     xid: u32,
     /// When looking for a lease began.
     began: Duration,
@@ -94,7 +95,7 @@ impl State {
         let mut state = Self {
             mac,
             patience,
-            random: seed,
+            jitter: Jitter::new(seed),
             xid: 0,
             began: now,
             deadline: now,
@@ -115,25 +116,14 @@ impl State {
         }
     }
 
-    /// SplitMix64: small, and good enough to keep machines that boot together apart.
-    fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn new_xid(&mut self) {
-        self.xid = u32::try_from(self.next_random() >> 32).unwrap_or_default();
+        self.xid = u32::try_from(self.jitter.next() >> 32).unwrap_or_default();
     }
 
     /// The wait after the given number of tries, up to half a second more or less.
     fn back_off(&mut self, tries: u32) -> Duration {
-        let last = BACK_OFF.len() - 1;
-        let step = usize::try_from(tries.saturating_sub(1)).map_or(last, |i| i.min(last));
-        let jitter = Duration::from_millis(self.next_random() % 1000);
-        (Duration::from_secs(BACK_OFF[step]) + jitter).saturating_sub(Duration::from_millis(500))
+        let jitter = Duration::from_millis(self.jitter.next() % 1000);
+        (Duration::from_secs(back_off(&BACK_OFF, tries)) + jitter).saturating_sub(Duration::from_millis(500))
     }
 
     fn envelope(&self, now: Duration, broadcast: bool) -> Envelope {

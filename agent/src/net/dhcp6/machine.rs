@@ -11,6 +11,7 @@ use farrier_shared::contract::MacAddress;
 use super::lease::Lease6;
 use super::message::{Question, duid, iaid};
 use super::reply::{Answer, Kind, Status};
+use crate::net::jitter::{Jitter, back_off};
 
 /// Waits between unanswered messages, in seconds; the last repeats. The RFC lets them grow to an hour: a port that
 /// comes out of spanning-tree learning would be missed.
@@ -65,7 +66,7 @@ pub struct State {
     mac: MacAddress,
     want: Want,
     patience: Duration,
-    random: u64,
+    jitter: Jitter,
     xid: u32,
     /// When the present exchange began.
     began: Duration,
@@ -113,7 +114,7 @@ impl State {
             mac,
             want,
             patience,
-            random: seed,
+            jitter: Jitter::new(seed),
             xid: 0,
             began: now,
             deadline: now,
@@ -139,27 +140,16 @@ impl State {
         iaid(self.mac)
     }
 
-    /// SplitMix64: small, and good enough to keep machines that boot together apart.
-    fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn new_xid(&mut self) {
-        self.xid = u32::try_from(self.next_random() >> 40).unwrap_or_default();
+        self.xid = u32::try_from(self.jitter.next() >> 40).unwrap_or_default();
     }
 
     /// The wait after the given number of tries, up to a tenth of it less or more (RFC 8415, section 15). The first
     /// is never shorter than it stands: it is when offers are collected (section 18.2.1).
     fn back_off(&mut self, tries: u32) -> Duration {
-        let last = BACK_OFF.len() - 1;
-        let step = usize::try_from(tries.saturating_sub(1)).map_or(last, |i| i.min(last));
-        let millis = BACK_OFF[step] * 1000;
-        let jitter = self.next_random() % (millis / 5);
-        let base = if step == 0 { millis } else { millis - millis / 10 };
+        let millis = back_off(&BACK_OFF, tries) * 1000;
+        let jitter = self.jitter.next() % (millis / 5);
+        let base = if tries <= 1 { millis } else { millis - millis / 10 };
         Duration::from_millis(base + jitter)
     }
 

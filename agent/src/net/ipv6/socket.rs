@@ -1,12 +1,12 @@
 //! Hears the router advertisements of one interface.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::time::Duration;
+use std::os::fd::OwnedFd;
 
 use tokio::io::unix::AsyncFd;
 
 use super::advertisement::{self, Advertisement};
+use crate::net::hear::hear;
 use crate::sys::packet;
 
 /// Longest advertisement taken; more does not fit a frame without fragments, which are forbidden (RFC 6980).
@@ -27,21 +27,8 @@ impl RouterSocket {
         Ok(Self { fd: packet::advertisement_socket(index)? })
     }
 
-    /// The next advertisement. Never fails: a link that goes down comes up again, or the caller's deadline passes.
+    /// The next advertisement.
     pub(in crate::net) async fn receive(&self) -> Advertisement {
-        let mut buffer = vec![0_u8; MAX_PACKET];
-        loop {
-            let Ok(mut ready) = self.fd.readable().await else { return std::future::pending().await };
-            match ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref().as_fd(), &mut buffer)?)) {
-                Ok(Ok(len)) => {
-                    if let Some(heard) = advertisement::read(&buffer[..len.min(buffer.len())]) {
-                        return heard;
-                    }
-                }
-                // ENETDOWN is told once per change of the link; a short wait keeps a flapping one cheap.
-                Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(100)).await,
-                Err(_would_block) => {}
-            }
-        }
+        hear(&self.fd, MAX_PACKET, advertisement::read).await
     }
 }
