@@ -1,11 +1,8 @@
 //! What disks hold and say of themselves.
 
-use std::io;
-use std::sync::Mutex;
-
-use super::BlockDevice;
 use super::gpt::{Gpt, looks_partitioned, mbr_extents, mbr_numbers};
 use super::inventory::Inventory;
+use super::memory::Memory;
 use super::vpd::Pages;
 use super::wipe::{clear, wipe};
 
@@ -87,7 +84,7 @@ pub fn signatures(bytes: &[u8]) {
         let mut store = vec![0; size];
         store[at..at + bytes.len()].copy_from_slice(bytes);
         for sector in [512, 4096] {
-            let disk = Memory { store: Mutex::new(store.clone()), size: size as u64, sector };
+            let disk = Memory::new(store.clone(), sector);
             super::signatures(&disk).expect("memory can be read");
             let held = Inventory::take(&disk).expect("memory can be read");
             let _ = (held.members(), held.repeats(&held));
@@ -109,55 +106,4 @@ pub fn vpd(bytes: &[u8]) {
     let texts = [pages.serial(), pages.ata().map(|a| a.model + &a.serial)];
     let texts: Vec<String> = texts.into_iter().flatten().chain(pages.scsi_ids()).collect();
     assert!(texts.iter().all(|text| text.len() <= bytes.len() * 2 + 32 && !text.contains(char::is_control)));
-}
-
-/// A disk in memory that does what it is told.
-struct Memory {
-    store: Mutex<Vec<u8>>,
-    size: u64,
-    sector: u32,
-}
-
-impl Memory {
-    fn with<T>(&self, offset: u64, len: usize, act: impl FnOnce(&mut [u8]) -> T) -> io::Result<T> {
-        let mut store = self.store.lock().map_err(|_| io::Error::other("poisoned"))?;
-        let start = usize::try_from(offset).map_err(io::Error::other)?;
-        let part = start.checked_add(len).and_then(|end| store.get_mut(start..end));
-        part.map(act).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
-    }
-}
-
-impl BlockDevice for Memory {
-    fn name(&self) -> &str {
-        "memory"
-    }
-
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn logical_sector(&self) -> u32 {
-        self.sector
-    }
-
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
-        self.with(offset, data.len(), |part| part.copy_from_slice(data)).map(|()| data.len())
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let len = buffer.len();
-        self.with(offset, len, |part| buffer.copy_from_slice(part)).map(|()| len)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn forget_cache(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn reread_partitions(&self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -19,6 +19,8 @@ mod identity;
 mod in_use;
 mod inventory;
 pub(crate) mod io;
+#[cfg(any(test, fuzzing))]
+mod memory;
 mod multipath;
 mod partition;
 mod signature;

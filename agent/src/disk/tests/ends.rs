@@ -1,9 +1,7 @@
 //! What is found at the ends of a disk, and that wiping leaves none of it.
 
-use std::sync::Mutex;
-
-use super::memory::Memory;
 use super::tables::{table, with_second};
+use crate::disk::memory::Memory;
 use crate::disk::signatures;
 use crate::disk::wipe::{clear, wipe};
 
@@ -31,11 +29,11 @@ fn every_mark_is_found_where_its_maker_puts_it_and_gone_after_a_wipe() {
     for (name, at, mark) in places {
         let mut bytes = vec![0x11; size];
         bytes[at..at + mark.len()].copy_from_slice(mark);
-        let disk = Memory(Mutex::new(bytes));
+        let disk = Memory::new(bytes, 512);
         assert_eq!(signatures(&disk).unwrap(), [name], "at {at}");
         wipe(&disk).unwrap();
         assert_eq!(signatures(&disk).unwrap(), [""; 0], "{name}");
-        let bytes = disk.0.into_inner().unwrap();
+        let bytes = disk.into_bytes();
         assert!(bytes[1 << 20..size - (1 << 20)].iter().all(|b| *b == 0x11), "only the ends are wiped");
     }
 }
@@ -43,9 +41,9 @@ fn every_mark_is_found_where_its_maker_puts_it_and_gone_after_a_wipe() {
 #[test]
 fn tiny_disks_are_wiped_whole() {
     for size in [512, 4096, 1 << 20, (1 << 20) + 512] {
-        let disk = Memory(Mutex::new(vec![0x11; size]));
+        let disk = Memory::new(vec![0x11; size], 512);
         wipe(&disk).unwrap();
-        assert!(disk.0.into_inner().unwrap().iter().all(|b| *b == 0), "{size}");
+        assert!(disk.into_bytes().iter().all(|b| *b == 0), "{size}");
     }
 }
 
@@ -60,9 +58,9 @@ fn clearing_reaches_the_ends_of_the_partitions_that_were_there() {
     bytes[at(first) + 512..at(first) + 520].copy_from_slice(b"LABELONE");
     let superblock = at(last + 1) - 8192;
     bytes[superblock..superblock + 4].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9]);
-    let disk = Memory(Mutex::new(bytes));
+    let disk = Memory::new(bytes, 512);
     clear(&disk).unwrap();
-    let bytes = disk.0.into_inner().unwrap();
+    let bytes = disk.into_bytes();
     let zero = |range: std::ops::Range<usize>| bytes[range].iter().all(|b| *b == 0);
     assert!(zero(at(first)..at(last + 1)), "a partition of two MiB is cleared whole");
     assert!(zero(0..4 << 20) && zero(60 << 20..64 << 20));
@@ -86,9 +84,9 @@ fn clearing_follows_an_mbr_and_minds_no_nonsense() {
     entry(1, 0x83, 40 * 2048, 2048);
     entry(2, 0x83, 12 * 2048, 0);
     entry(3, 0xfd, 15 * 2048, u32::MAX);
-    let disk = Memory(Mutex::new(bytes));
+    let disk = Memory::new(bytes, 512);
     clear(&disk).unwrap();
-    let bytes = disk.0.into_inner().unwrap();
+    let bytes = disk.into_bytes();
     assert!(bytes[10 << 20..11 << 20].iter().all(|b| *b == 0));
     assert!(bytes[12 << 20..15 << 20].iter().all(|b| *b == 0x11));
     assert!(bytes[15 << 20..16 << 20].iter().all(|b| *b == 0));

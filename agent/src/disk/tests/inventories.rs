@@ -1,17 +1,15 @@
 //! What other disks have in common with the one just installed, and what members they hold.
 
-use std::sync::Mutex;
-
 use proptest::prelude::*;
 
-use super::memory::Memory;
 use super::tables::{seal, table, with_second};
 use crate::disk::Inventory;
+use crate::disk::memory::Memory;
 
 const MIB: usize = 1 << 20;
 
 fn take(bytes: Vec<u8>) -> Inventory {
-    Inventory::take(&Memory(Mutex::new(bytes))).unwrap()
+    Inventory::take(&Memory::new(bytes, 512)).unwrap()
 }
 
 /// A disk of 16 MiB with partitions at 2..4 MiB and 6..8 MiB. GUIDs of disk and partitions are made of `id`.

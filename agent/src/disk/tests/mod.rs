@@ -6,7 +6,6 @@ mod ends;
 mod hints;
 mod holding;
 mod inventories;
-mod memory;
 mod paths;
 mod sysfs;
 mod tables;
