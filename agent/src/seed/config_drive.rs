@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::filesystem::Kind;
-use super::place::{listed, survey};
+use super::place::{not_found, survey};
 use super::{Payload, Seed, SeedError, SeedFile, write};
 use crate::disk::Target;
 
@@ -46,12 +46,8 @@ impl Seed for ConfigDrive {
     fn plant(&self, target: &dyn Target) -> Result<(), SeedError> {
         let places = survey(target, &self.work)?;
         let place = places.iter().find(|p| p.is(&[Kind::Fat, Kind::Ext], &LABELS));
-        let place = place.ok_or_else(|| SeedError::NotFound {
-            label: LABELS[0],
-            disk: target.name().to_owned(),
-            found: listed(&places),
-            wanted: "a FAT or ext2/3/4 so labelled",
-        })?;
+        let place =
+            place.ok_or_else(|| not_found(target, &places, LABELS[0], "a FAT or ext2/3/4 so labelled"))?;
         let meta_data = meta_data(&self.payload);
         let files = [
             SeedFile { path: META_DATA, content: meta_data.as_bytes() },

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::filesystem::Kind;
-use super::place::{Place, listed, survey};
+use super::place::{Place, not_found, survey};
 use super::{PROVIDER_ID, Payload, Seed, SeedError, SeedFile, write};
 use crate::disk::Target;
 
@@ -35,12 +35,8 @@ fn choose(places: &[Place]) -> Option<&Place> {
 impl Seed for CosOem {
     fn plant(&self, target: &dyn Target) -> Result<(), SeedError> {
         let places = survey(target, &self.work)?;
-        let place = choose(&places).ok_or_else(|| SeedError::NotFound {
-            label: LABEL,
-            disk: target.name().to_owned(),
-            found: listed(&places),
-            wanted: "an ext2/3/4 so labelled",
-        })?;
+        let place =
+            choose(&places).ok_or_else(|| not_found(target, &places, LABEL, "an ext2/3/4 so labelled"))?;
         let provider_id = self.payload.provider_id.to_string();
         let files = [
             SeedFile { path: USER_DATA, content: &self.payload.user_data },

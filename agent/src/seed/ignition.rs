@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::filesystem::Kind;
 use super::mount::{Access, Mounted};
-use super::place::{Place, listed, survey};
+use super::place::{Place, not_found, survey};
 use super::{PROVIDER_ID, Payload, Seed, SeedError, SeedFile, write};
 use crate::disk::Target;
 
@@ -100,11 +100,8 @@ fn choose(places: &[Place]) -> Option<(&Place, &'static Reader)> {
 impl Seed for Ignition {
     fn plant(&self, target: &dyn Target) -> Result<(), SeedError> {
         let places = survey(target, &self.work)?;
-        let (place, reader) = choose(&places).ok_or_else(|| SeedError::NotFound {
-            label: "boot",
-            disk: target.name().to_owned(),
-            found: listed(&places),
-            wanted: "an ext4 so labelled, or one labelled OEM or ignition",
+        let (place, reader) = choose(&places).ok_or_else(|| {
+            not_found(target, &places, "boot", "an ext4 so labelled, or one labelled OEM or ignition")
         })?;
         if let Some(first_boot) = reader.first_boot {
             let mounted = Mounted::new(place, &self.work, Access::Read)?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::filesystem::Kind;
 use super::mount::{Access, Mounted};
-use super::place::{Place, listed, survey};
+use super::place::{Place, not_found, survey};
 use super::{Payload, Seed, SeedError, SeedFile, write};
 use crate::disk::Target;
 
@@ -98,11 +98,8 @@ impl Seed for NoCloud {
                 ["var/lib/cloud/seed/nocloud/meta-data", "var/lib/cloud/seed/nocloud/user-data"],
             ),
         };
-        let place = place.ok_or_else(|| SeedError::NotFound {
-            label: LABELS[0],
-            disk: target.name().to_owned(),
-            found: listed(&places),
-            wanted: "a FAT so labelled, or an ext4 root file system",
+        let place = place.ok_or_else(|| {
+            not_found(target, &places, LABELS[0], "a FAT so labelled, or an ext4 root file system")
         })?;
         let meta_data = meta_data(&self.payload);
         let files = [

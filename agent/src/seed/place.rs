@@ -37,8 +37,18 @@ pub(super) fn survey(target: &dyn Target, work: &Path) -> Result<Vec<Place>, See
     Ok(places)
 }
 
+/// Why no place would do: none holds what is `wanted`, most of all under this label.
+pub(super) fn not_found(
+    target: &dyn Target,
+    places: &[Place],
+    label: &'static str,
+    wanted: &'static str,
+) -> SeedError {
+    SeedError::NotFound { label, disk: target.name().to_owned(), found: listed(places), wanted }
+}
+
 /// What there is, for a message: `vda1 (FAT "ESP"), vda2`.
-pub(super) fn listed(places: &[Place]) -> String {
+fn listed(places: &[Place]) -> String {
     let one = |place: &Place| match &place.filesystem {
         Some(f) => format!("{} ({} {:?})", place.partition.name, f.kind, f.label),
         None => place.partition.name.clone(),
