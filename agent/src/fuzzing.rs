@@ -15,13 +15,15 @@ pub use crate::seed::fuzzing::file_system;
 pub use crate::time::fuzzing::sntp;
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
+#[path = "../../tests/fuzz/corpus.rs"]
+mod corpus;
 
-    type Target = fn(&[u8]);
+#[cfg(test)]
+mod tests {
+    use super::corpus::{self, Target};
 
     /// Each target and its name, which is that of its corpus.
-    const TARGETS: &[(&str, Target)] = &[
+    const TARGETS: &[Target] = &[
         ("boot_entries", super::boot_entries),
         ("cmdline", super::cmdline),
         ("dhcp", super::dhcp),
@@ -40,21 +42,11 @@ mod tests {
 
     #[test]
     fn every_input_of_the_corpus_is_taken_without_a_fault() {
-        for (name, target) in TARGETS {
-            let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/corpus").join(name);
-            let mut inputs = 0;
-            for entry in std::fs::read_dir(&dir).unwrap() {
-                target(&std::fs::read(entry.unwrap().path()).unwrap());
-                inputs += 1;
-            }
-            assert!(inputs > 0, "{} is empty", dir.display());
-        }
+        corpus::take_every_input(TARGETS);
     }
 
     #[test]
     fn nothing_at_all_is_taken_without_a_fault() {
-        for (_, target) in TARGETS {
-            target(&[]);
-        }
+        corpus::take_nothing(TARGETS);
     }
 }

@@ -11,13 +11,15 @@ pub use crate::images::fuzzing::range;
 pub use crate::reconcile::fuzzing::checksum;
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
+#[path = "../../tests/fuzz/corpus.rs"]
+mod corpus;
 
-    type Target = fn(&[u8]);
+#[cfg(test)]
+mod tests {
+    use super::corpus::{self, Target};
 
     /// Each target and its name, which is that of its corpus.
-    const TARGETS: &[(&str, Target)] = &[
+    const TARGETS: &[Target] = &[
         ("address_list", super::address_list),
         ("callback", super::callback),
         ("checksum", super::checksum),
@@ -29,21 +31,11 @@ mod tests {
 
     #[test]
     fn every_input_of_the_corpus_is_taken_without_a_fault() {
-        for (name, target) in TARGETS {
-            let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz/corpus").join(name);
-            let mut inputs = 0;
-            for entry in std::fs::read_dir(&dir).unwrap() {
-                target(&std::fs::read(entry.unwrap().path()).unwrap());
-                inputs += 1;
-            }
-            assert!(inputs > 0, "{} is empty", dir.display());
-        }
+        corpus::take_every_input(TARGETS);
     }
 
     #[test]
     fn nothing_at_all_is_taken_without_a_fault() {
-        for (_, target) in TARGETS {
-            target(&[]);
-        }
+        corpus::take_nothing(TARGETS);
     }
 }

@@ -54,6 +54,13 @@ fn small(sizes: [u64; 2], sector: Sector) -> ServerPlan {
     ServerPlan { disks, memory_mib: 1024, ..ServerPlan::new("anvil") }
 }
 
+/// An image of so many MiB as it should be: its URL and digest.
+fn whole(given: &Given, lab: &Lab, mib: u64, oem: Oem) -> Result<(String, String)> {
+    let file = image(&given.dir.join("small.raw"), mib, oem)?;
+    let digest = archive::digest(&file)?;
+    Ok((lab.images.offer("small.raw", Served::Whole(file)), digest))
+}
+
 pub(super) async fn wrong_digest(given: &Given) -> Result<()> {
     let lab = Lab::open(&given.dir).await?;
     let file = image(&given.dir.join("tiny.raw"), 8, Oem::Present)?;
@@ -76,9 +83,7 @@ pub(super) async fn truncated(given: &Given) -> Result<()> {
 
 pub(super) async fn too_large(given: &Given) -> Result<()> {
     let lab = Lab::open(&given.dir).await?;
-    let file = image(&given.dir.join("large.raw"), 24, Oem::Present)?;
-    let digest = archive::digest(&file)?;
-    let image = lab.images.offer("large.raw", Served::Whole(file));
+    let (image, digest) = whole(given, &lab, 24, Oem::Present)?;
     fails(
         given,
         lab,
@@ -96,9 +101,7 @@ pub(super) async fn too_large(given: &Given) -> Result<()> {
 
 pub(super) async fn foreign_sectors(given: &Given) -> Result<()> {
     let lab = Lab::open(&given.dir).await?;
-    let file = image(&given.dir.join("tiny.raw"), 8, Oem::Present)?;
-    let digest = archive::digest(&file)?;
-    let image = lab.images.offer("tiny.raw", Served::Whole(file));
+    let (image, digest) = whole(given, &lab, 8, Oem::Present)?;
     fails(
         given,
         lab,
@@ -122,9 +125,7 @@ pub(super) async fn image_absent(given: &Given) -> Result<()> {
 
 pub(super) async fn disk_absent(given: &Given) -> Result<()> {
     let lab = Lab::open(&given.dir).await?;
-    let file = image(&given.dir.join("tiny.raw"), 8, Oem::Present)?;
-    let digest = archive::digest(&file)?;
-    let image = lab.images.offer("tiny.raw", Served::Whole(file));
+    let (image, digest) = whole(given, &lab, 8, Oem::Present)?;
     let disk = Some("/dev/vdz");
     fails(
         given,
@@ -136,9 +137,7 @@ pub(super) async fn disk_absent(given: &Given) -> Result<()> {
 
 pub(super) async fn no_cos_oem(given: &Given) -> Result<()> {
     let lab = Lab::open(&given.dir).await?;
-    let file = image(&given.dir.join("tiny.raw"), 8, Oem::Absent)?;
-    let digest = archive::digest(&file)?;
-    let image = lab.images.offer("tiny.raw", Served::Whole(file));
+    let (image, digest) = whole(given, &lab, 8, Oem::Absent)?;
     fails(given, lab, Doomed { image, digest, reason: &["seed", "COS_OEM"], ..Doomed::default() }).await
 }
 
