@@ -4,7 +4,7 @@ use farrier_shared::contract::Digest;
 use farrier_shared::contract::callback::cut_reason;
 
 use crate::disk::DiskError;
-use crate::disk::gpt::GptError;
+use crate::disk::table::TableError;
 use crate::seed::SeedError;
 
 /// Why no system was installed. Hosts are named without path and query, which may hold secrets.
@@ -128,7 +128,7 @@ pub enum DeployError {
         /// Disk.
         disk: String,
         /// What is wrong.
-        source: GptError,
+        source: TableError,
     },
     /// The served bytes are not those the digest names.
     #[error("image digest mismatch: expected {expected} got {got} after {bytes} bytes from {host}")]

@@ -1,7 +1,7 @@
 //! What an image is, by its first bytes.
 
 use super::DeployError;
-use crate::disk::gpt;
+use crate::disk::table::looks_partitioned;
 
 /// Bytes of an image needed to tell its format.
 pub(super) const HEAD: usize = 64 << 10;
@@ -71,7 +71,7 @@ impl Format {
 
 /// Refuses decoded bytes that no machine could boot from.
 pub(super) fn check_is_disk_image(head: &[u8]) -> Result<(), DeployError> {
-    if gpt::looks_partitioned(head) {
+    if looks_partitioned(head) {
         return Ok(());
     }
     let text = head.iter().find(|b| !b.is_ascii_whitespace());

@@ -1,6 +1,7 @@
 //! One installation, from the order to a disk that boots, or to one that does not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -12,14 +13,14 @@ use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
 use super::decode::Limits;
 use super::feed::{Feed, Item, feed};
 use super::fetch::Download;
-use super::finish::{commit, read_back};
-use super::partitions::settle;
+use super::finish::{commit, lay, read_back};
+use super::partitions::{Named, settle, show};
 use super::pipeline::{Served, Stages};
 use super::place::{Content, Hashing};
 use super::{DeployError, ImageClient, Progress, Source, Step, Timing};
 use crate::disk::io::forget_cache;
 use crate::disk::wipe::{clear, log_found, wipe};
-use crate::disk::{Access, BlockDevice, Target, gpt};
+use crate::disk::{Access, BlockDevice, Target};
 use crate::seed::Seed;
 
 /// Largest image that [`Verify::Auto`] reads back, in bytes.
@@ -54,7 +55,8 @@ pub struct Outcome {
 /// Installs the image on the target and plants the seed.
 ///
 /// On any failure after the first write both ends of the disk are wiped, so that it does not boot. Dropping the
-/// future gives up, and returns once the disk is wiped, or after [`Timing::stop`].
+/// future gives up, and returns once the disk is wiped, or after [`Timing::stop`]; a disk that only answers after that
+/// is wiped then.
 ///
 /// # Errors
 /// What failed first; [`DeployError::NotWiped`] when the disk could not be made unbootable on top of it.
@@ -71,6 +73,7 @@ pub async fn install(
     progress.begin(Step::Writing, download.total);
     let (feed, items) = feed();
     let (done, mut result) = oneshot::channel();
+    let (seen, was_seen) = channel();
     let work = Work {
         order: order.clone(),
         host: order.source.hosts(),
@@ -81,26 +84,27 @@ pub async fn install(
         progress,
         began: AtomicBool::new(false),
         device: Mutex::new(None),
+        seen: Mutex::new(was_seen),
     };
-    let (ends, ended) = std::sync::mpsc::channel::<()>();
+    let (ends, ended) = channel();
     thread::Builder::new()
         .name("deploy".to_owned())
         .spawn(move || {
-            // A future that was dropped wants no result; the disk is in order anyway.
-            let _ = done.send(work.run(items));
+            work.run(items, done);
             drop(ends);
         })
         .map_err(|_| DeployError::Fault { stage: "deploy" })?;
-    let _waits = WaitOnDrop { ended, wait: client.timing.stop };
+    let waits = WaitOnDrop { seen: Some(seen), ended, wait: client.timing.stop };
     let fetched = {
         let fetch = pump(&mut download, first, feed);
         tokio::pin!(fetch);
         tokio::select! {
             fetched = &mut fetch => fetched,
-            result = &mut result => return result.unwrap_or(Err(DeployError::Fault { stage: "deploy" })),
+            early = &mut result => return waits.acknowledge(early),
         }
     };
-    let result = result.await.unwrap_or(Err(DeployError::Fault { stage: "deploy" }));
+    let received = result.await;
+    let result = waits.acknowledge(received);
     match (fetched, result) {
         (Err(cause), Err(DeployError::Abandoned)) => Err(cause),
         (Err(cause), Err(DeployError::NotWiped { disk, cause: abandoned, wipe }))
@@ -125,16 +129,33 @@ async fn pump(download: &mut Download, first: Option<bytes::Bytes>, feed: Feed) 
     Ok(())
 }
 
-/// Waits for the thread, which holds the other end for as long as it runs: whoever drops the future must not power
+/// Waits for the thread, which holds the other ends for as long as it runs: whoever drops the future must not power
 /// off before the disk is wiped.
 struct WaitOnDrop {
-    ended: std::sync::mpsc::Receiver<()>,
+    /// Gone without a word when the future was given up.
+    seen: Option<Sender<()>>,
+    ended: Receiver<()>,
     wait: Duration,
+}
+
+impl WaitOnDrop {
+    /// Takes the thread's result, and has the thread know that it was taken.
+    fn acknowledge(
+        &self,
+        result: Result<Result<Outcome, DeployError>, oneshot::error::RecvError>,
+    ) -> Result<Outcome, DeployError> {
+        if let Some(seen) = &self.seen {
+            // A thread that failed does not ask.
+            let _ = seen.send(());
+        }
+        result.unwrap_or(Err(DeployError::Fault { stage: "deploy" }))
+    }
 }
 
 impl Drop for WaitOnDrop {
     fn drop(&mut self) {
-        if self.ended.recv_timeout(self.wait) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        drop(self.seen.take());
+        if self.ended.recv_timeout(self.wait) == Err(RecvTimeoutError::Timeout) {
             tracing::error!("the installation did not stop in {:?}; its disk does not answer", self.wait);
         }
     }
@@ -152,21 +173,42 @@ struct Work {
     /// Whether anything on the disk was touched.
     began: AtomicBool,
     device: Mutex<Option<Arc<dyn BlockDevice>>>,
+    /// Hears that the result was taken, or that nobody will.
+    seen: Mutex<Receiver<()>>,
 }
 
 impl Work {
-    fn run(self, items: UnboundedReceiver<Item>) -> Result<Outcome, DeployError> {
+    fn run(self, items: UnboundedReceiver<Item>, done: oneshot::Sender<Result<Outcome, DeployError>>) {
         let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.steps(items)));
         let result = tried.unwrap_or(Err(DeployError::Fault { stage: "deploy" }));
-        if result.is_err() && self.began.load(Ordering::SeqCst) {
-            return result.map_err(|cause| self.make_unbootable(cause));
+        let result = match result {
+            Err(cause) if self.began.load(Ordering::SeqCst) => Err(self.make_unbootable(cause)),
+            result => result,
+        };
+        let installed = result.is_ok();
+        // Whether it was taken is for the answer to say.
+        let _ = done.send(result);
+        if installed && self.lock(&self.seen).recv().is_err() {
+            // Whoever gave up has told of a failure, and a host that failed must not come up.
+            let cause = self.make_unbootable(DeployError::Abandoned);
+            tracing::warn!(disk = self.target.name(), %cause, "the run ended before the installation did");
         }
-        result
+    }
+
+    fn lock<'a, T>(&self, mutex: &'a Mutex<T>) -> std::sync::MutexGuard<'a, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether anybody still waits for the outcome. A disk may hang for longer than the run does.
+    fn check_wanted(&self) -> Result<(), DeployError> {
+        match self.lock(&self.seen).try_recv() {
+            Err(TryRecvError::Disconnected) => Err(DeployError::Abandoned),
+            Ok(()) | Err(TryRecvError::Empty) => Ok(()),
+        }
     }
 
     fn steps(&self, items: UnboundedReceiver<Item>) -> Result<Outcome, DeployError> {
-        let device = self.target.open(Access::Exclusive)?;
-        *self.device.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&device));
+        let device = self.open()?;
         let begin = || self.begin(&*device);
         let stages = Stages {
             device: &device,
@@ -191,14 +233,32 @@ impl Work {
             return Err(DeployError::ContentMismatch { expected, got, bytes: content.length });
         }
         begin()?;
-        let read_back = self.put_in_force(&*device, &mut content)?;
+        let read_back = self.read_back(&*device, &content)?;
+        self.check_wanted()?;
+        self.progress.begin(Step::Partitioning, None);
+        let marks = lay(&*device, &mut content)?;
+        let partitions = content.table.partitions(&*device)?;
+        show(&*self.target, &*device, &partitions, &self.timing)?;
         // The kernel mounts no partition of a disk that is held exclusively.
-        *self.device.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lock(&self.device) = None;
         drop(device);
+        self.check_wanted()?;
         self.progress.begin(Step::Seeding, None);
-        self.seed.plant(&*self.target)?;
+        self.seed.plant(&Named { target: &*self.target, partitions: &partitions })?;
+        let device = self.open()?;
+        self.check_wanted()?;
+        // Only now, so that a power cut leaves nothing that boots without its seed, or with half of it.
+        commit(&*device, &marks)?;
+        settle(&*self.target, &*device, &partitions, &self.timing)?;
+        *self.lock(&self.device) = None;
         self.progress.begin(Step::Done, None);
         Ok(Outcome { served: served.bytes, written: content.length, read_back })
+    }
+
+    fn open(&self) -> Result<Arc<dyn BlockDevice>, DeployError> {
+        let device = self.target.open(Access::Exclusive)?;
+        *self.lock(&self.device) = Some(Arc::clone(&device));
+        Ok(device)
     }
 
     /// Everything checkable has been checked: what was on the disk goes.
@@ -224,8 +284,8 @@ impl Work {
         })
     }
 
-    /// Makes the verified content the disk's system; whether all of it was read back.
-    fn put_in_force(&self, device: &dyn BlockDevice, content: &mut Content) -> Result<bool, DeployError> {
+    /// Has everything on the medium, and reads it back where that is wanted; whether it was.
+    fn read_back(&self, device: &dyn BlockDevice, content: &Content) -> Result<bool, DeployError> {
         self.progress.begin(Step::Flushing, None);
         forget_cache(device)?;
         let wanted = self.order.verify == Verify::ReadBack || content.length <= AUTO_READ_BACK;
@@ -234,19 +294,12 @@ impl Work {
         if let Some(checksum) = checksum {
             read_back(device, content, checksum, &self.progress)?;
         }
-        self.progress.begin(Step::Partitioning, None);
-        let numbers = match &content.gpt {
-            Some(gpt) => gpt.numbers.clone(),
-            None => gpt::mbr_numbers(&content.first.buffer),
-        };
-        commit(device, content)?;
-        settle(&*self.target, device, &numbers, &self.timing)?;
         Ok(checksum.is_some())
     }
 
     /// Wipes both ends after a failure, and has the kernel forget the partitions.
     fn make_unbootable(&self, cause: DeployError) -> DeployError {
-        let held = self.device.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let held = self.lock(&self.device).take();
         let opened = match held {
             Some(device) => Ok(device),
             // A mount that would not go must not keep a failed disk bootable.

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Each stage has its own thread and waits for the slowest. `place` withholds both ends of the disk: they are
-//! written by `finish` after digest, length and decoding have all been found right, the first MiB last of all.
+//! written by `finish` after digest, length and decoding have all been found right, and the sectors by which anything
+//! finds a partition table last of all, once the seed is in place.
 //! Whatever fails after the first write ends in a wipe of both ends.
 
 mod decode;

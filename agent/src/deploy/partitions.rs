@@ -1,10 +1,44 @@
-//! Has the kernel see the partitions of the image just written.
+//! The kernel's view of the partitions: of a disk whose table is not yet written, and of one whose table is.
 
+use std::io;
+use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{DeployError, Timing};
-use crate::disk::{BlockDevice, Target};
+use crate::disk::table::Extent;
+use crate::disk::{Access, BlockDevice, DiskError, Partition, Target};
+
+/// Shows the kernel the partitions of a disk that has no table. Those that overlap one before them stay hidden: what
+/// lies in two places at once is no place for a seed.
+pub(super) fn show(
+    target: &dyn Target,
+    device: &dyn BlockDevice,
+    partitions: &[Extent],
+    timing: &Timing,
+) -> Result<(), DeployError> {
+    let wait = Wait::new(target, timing);
+    // There is no table, so this has the kernel forget the partitions of an earlier system.
+    let mut reread = device.reread_partitions();
+    while let Err(cause) = reread {
+        wait.pause("as they are now", &cause)?;
+        reread = device.reread_partitions();
+    }
+    let sector = u64::from(device.logical_sector());
+    for Extent { number, first, last, .. } in partitions {
+        match device.add_partition(*number, first * sector, (last - first + 1) * sector) {
+            Err(error) if error.raw_os_error() == Some(nix::libc::EBUSY) => {
+                tracing::warn!(
+                    disk = device.name(),
+                    number,
+                    "the partition overlaps another and is not shown"
+                );
+            }
+            added => added.map_err(|cause| wait.over(&number.to_string(), &cause))?,
+        }
+    }
+    Ok(())
+}
 
 /// Re-reads the table until the kernel shows every partition in `expected`, by number.
 ///
@@ -13,35 +47,85 @@ use crate::disk::{BlockDevice, Target};
 pub(super) fn settle(
     target: &dyn Target,
     device: &dyn BlockDevice,
-    expected: &[u64],
+    expected: &[Extent],
     timing: &Timing,
 ) -> Result<(), DeployError> {
-    let start = Instant::now();
+    let wait = Wait::new(target, timing);
     let mut reread = device.reread_partitions();
     loop {
         let seen = target.partitions()?;
         let missing: Vec<String> = expected
             .iter()
-            .filter(|number| !seen.iter().any(|p| p.number == **number))
-            .map(u64::to_string)
+            .filter(|extent| !seen.iter().any(|p| p.number == extent.number))
+            .map(|extent| extent.number.to_string())
             .collect();
         // An old partition of the same number is no proof: the re-read must have worked as well.
-        if missing.is_empty() && reread.is_ok() {
-            return Ok(());
+        match (&reread, missing.is_empty()) {
+            (Ok(()), true) => return Ok(()),
+            (Ok(()), false) => wait.pause(&missing.join(", "), &io::Error::other("no error"))?,
+            (Err(cause), _) => {
+                wait.pause("as they are now", cause)?;
+                reread = device.reread_partitions();
+            }
         }
-        if start.elapsed() >= timing.partitions {
-            let cause = reread.err().map_or_else(|| "no error".to_owned(), |e| e.to_string());
-            let missing = if missing.is_empty() { "as they are now".to_owned() } else { missing.join(", ") };
-            return Err(DeployError::Partitions {
-                disk: target.name().to_owned(),
-                missing,
-                seconds: start.elapsed().as_secs(),
-                cause,
-            });
+    }
+}
+
+/// Waiting for the kernel.
+struct Wait<'a> {
+    disk: &'a str,
+    start: Instant,
+    limit: Duration,
+    poll: Duration,
+}
+
+impl<'a> Wait<'a> {
+    fn new(target: &'a dyn Target, timing: &Timing) -> Self {
+        let (limit, poll) = (timing.partitions, timing.partition_poll);
+        Self { disk: target.name(), start: Instant::now(), limit, poll }
+    }
+
+    /// Waits for a moment, unless it is enough.
+    fn pause(&self, missing: &str, cause: &io::Error) -> Result<(), DeployError> {
+        if self.start.elapsed() >= self.limit {
+            return Err(self.over(missing, cause));
         }
-        thread::sleep(timing.partition_poll);
-        if reread.is_err() {
-            reread = device.reread_partitions();
+        thread::sleep(self.poll);
+        Ok(())
+    }
+
+    fn over(&self, missing: &str, cause: &io::Error) -> DeployError {
+        DeployError::Partitions {
+            disk: self.disk.to_owned(),
+            missing: missing.to_owned(),
+            seconds: self.start.elapsed().as_secs(),
+            cause: cause.to_string(),
         }
+    }
+}
+
+/// The target with the names of its partitions, which the kernel knows only of tables that it has read.
+pub(super) struct Named<'a> {
+    pub(super) target: &'a dyn Target,
+    pub(super) partitions: &'a [Extent],
+}
+
+impl Target for Named<'_> {
+    fn name(&self) -> &str {
+        self.target.name()
+    }
+
+    fn open(&self, access: Access) -> Result<Arc<dyn BlockDevice>, DiskError> {
+        self.target.open(access)
+    }
+
+    fn partitions(&self) -> Result<Vec<Partition>, DiskError> {
+        let mut seen = self.target.partitions()?;
+        for partition in &mut seen {
+            let own = self.partitions.iter().find(|extent| extent.number == partition.number);
+            let name = own.and_then(|extent| extent.name.clone());
+            partition.label = partition.label.take().or(name);
+        }
+        Ok(seen)
     }
 }

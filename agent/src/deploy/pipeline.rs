@@ -18,7 +18,7 @@ use super::place::{Content, Hashing, Placed, Placement};
 use super::write::{Block, Job, Pool, Writers};
 use super::zeros::{Run, is_zero};
 use super::{DeployError, Progress};
-use crate::disk::gpt::GptError;
+use crate::disk::table::TableError;
 use crate::disk::{AlignedBuffer, BlockDevice};
 
 /// The served bytes, all of them.
@@ -162,7 +162,7 @@ fn may_be_corruption(error: &DeployError) -> bool {
         error,
         DeployError::Decode { .. }
             | DeployError::Layout { .. }
-            | DeployError::Table { source: GptError::Damaged { .. }, .. }
+            | DeployError::Table { source: TableError::Damaged { .. }, .. }
     )
 }
 

@@ -9,7 +9,7 @@ use super::DeployError;
 use super::format::check_is_disk_image;
 use super::write::Block;
 use crate::disk::BlockDevice;
-use crate::disk::gpt::Gpt;
+use crate::disk::table::Table;
 
 /// How much of the end of the disk is withheld: a backup GPT there makes some firmware boot a disk whose first
 /// sectors are empty.
@@ -40,9 +40,8 @@ pub(super) struct Placement {
     sector: u32,
     digest: Option<Sha256>,
     checksum: Option<XxHash3_128>,
-    /// The table of the image, once its first block has come.
-    gpt: Option<Gpt>,
-    first: Option<Block>,
+    /// The image's first block and the table in it, once they have come.
+    first: Option<(Block, Table)>,
     tail: Vec<Block>,
     length: u64,
     grow: Grow,
@@ -55,7 +54,7 @@ pub(super) struct Content {
     pub(super) first: Block,
     /// What overlaps the last MiB of the disk, in order.
     pub(super) tail: Vec<Block>,
-    pub(super) gpt: Option<Gpt>,
+    pub(super) table: Table,
     /// Bytes decoded.
     pub(super) length: u64,
     /// Digest of the decoded bytes, if it was to be computed.
@@ -73,7 +72,6 @@ impl Placement {
             sector: device.logical_sector(),
             digest: hashing.digest.then(Sha256::new),
             checksum: hashing.checksum.then(XxHash3_128::new),
-            gpt: None,
             first: None,
             tail: Vec::new(),
             length: 0,
@@ -100,15 +98,12 @@ impl Placement {
             let head = &block.buffer[..block.len];
             check_is_disk_image(head)?;
             let table = |source| DeployError::Table { disk: self.disk.clone(), source };
-            let mut gpt = Gpt::read(head, self.sector).map_err(table)?;
-            if let Some(gpt) = &gpt {
-                gpt.check_fits(self.size).map_err(table)?;
-            }
+            let mut found = Table::read(head, self.sector).map_err(table)?;
+            found.check_fits(self.size).map_err(table)?;
             if self.grow == Grow::Last {
-                Gpt::grow_last(gpt.as_mut()).map_err(table)?;
+                found.grow_last().map_err(table)?;
             }
-            self.gpt = gpt;
-            self.first = Some(block);
+            self.first = Some((block, found));
             return Ok(Placed::Withheld);
         }
         if end > self.size.saturating_sub(TAIL) {
@@ -120,15 +115,15 @@ impl Placement {
 
     /// All blocks have come.
     pub(super) fn finish(self) -> Result<Content, DeployError> {
-        let first = self.first.ok_or(DeployError::NotAnImage { hint: " (it decodes to nothing)" })?;
-        if let Some(gpt) = &self.gpt {
-            gpt.check_holds(self.length)
-                .map_err(|source| DeployError::Table { disk: self.disk.clone(), source })?;
-        }
+        let (first, table) =
+            self.first.ok_or(DeployError::NotAnImage { hint: " (it decodes to nothing)" })?;
+        table
+            .check_holds(self.length)
+            .map_err(|source| DeployError::Table { disk: self.disk.clone(), source })?;
         Ok(Content {
             first,
             tail: self.tail,
-            gpt: self.gpt,
+            table,
             length: self.length,
             digest: self.digest.map(|hash| Digest::from_bytes(hash.finalize().into())),
             checksum: self.checksum.map(|hash| hash.finish_128()),

@@ -60,6 +60,11 @@ pub trait BlockDevice: Send + Sync {
     /// # Errors
     /// As the kernel reports; `EBUSY` passes with time.
     fn reread_partitions(&self) -> io::Result<()>;
+    /// Has the kernel see a partition that no table tells of, of `len` bytes at `start`, until it reads a table again.
+    ///
+    /// # Errors
+    /// As the kernel reports; `EBUSY` when it overlaps one that is seen already.
+    fn add_partition(&self, number: u64, start: u64, len: u64) -> io::Result<()>;
 }
 
 /// How a disk is opened.
@@ -148,6 +153,9 @@ impl KernelTarget {
         let holder = fs::canonicalize(&by_number).map_err(open)?;
         let name = holder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let now = Identity::read(&self.roots, &name);
+        // Which disk of all that ever had the number: tells even those apart that have no names of their own.
+        let count = |sequence: Option<u64>| sequence.map_or_else(|| "none".to_owned(), |n| n.to_string());
+        changed("sequence number", count(self.disk.identity.sequence), count(now.sequence))?;
         changed("serial number", self.disk.identity.serial.clone(), now.serial)?;
         changed("world-wide name", self.disk.identity.wwid.clone(), now.wwid)
     }
@@ -224,5 +232,9 @@ impl BlockDevice for KernelDevice {
 
     fn reread_partitions(&self) -> io::Result<()> {
         block::reread_partitions(&self.file)
+    }
+
+    fn add_partition(&self, number: u64, start: u64, len: u64) -> io::Result<()> {
+        block::add_partition(&self.file, number, start, len)
     }
 }

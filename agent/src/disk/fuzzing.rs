@@ -1,8 +1,10 @@
 //! What disks hold and say of themselves.
 
-use super::gpt::{Gpt, looks_partitioned, mbr_extents, mbr_numbers};
+use super::gpt::Gpt;
 use super::inventory::Inventory;
+use super::mbr::Mbr;
 use super::memory::Memory;
+use super::table::{Table, looks_partitioned};
 use super::vpd::Pages;
 use super::wipe::{clear, wipe};
 
@@ -16,8 +18,15 @@ pub fn partition_table(bytes: &[u8]) {
     let mut head = head.to_vec();
     for _ in 0..2 {
         let _ = (looks_partitioned(&head), Gpt::declared_size(&head));
-        assert!(mbr_numbers(&head).len() <= 4);
-        assert!(mbr_extents(&head).iter().all(|(first, last)| 0 < *first && first <= last));
+        let mbr = Mbr::read(&head, sector);
+        assert!(mbr.primaries().len() <= 4);
+        assert!(mbr.extents().iter().all(|extent| 0 < extent.first && extent.first <= extent.last));
+        if let Ok(table) = Table::read(&head, sector) {
+            let disk = Memory::new(head.chunks_exact(sector as usize).flatten().copied().collect(), sector);
+            let _ = (table.check_fits(size), table.check_holds(size));
+            let partitions = table.partitions(&disk).expect("memory can be read");
+            assert!(partitions.iter().all(|extent| extent.first <= extent.last), "{partitions:?}");
+        }
         for grown in [false, true] {
             complete(&head, sector, size, grown);
         }
@@ -29,10 +38,10 @@ pub fn partition_table(bytes: &[u8]) {
 fn complete(head: &[u8], sector: u32, size: u64, grown: bool) {
     let mut head = head.to_vec();
     let Ok(mut found) = Gpt::read(&head, sector) else { return };
-    if grown && Gpt::grow_last(found.as_mut()).is_err() {
+    let Some(gpt) = &mut found else { return };
+    if grown && gpt.grow_last().is_err() {
         return;
     }
-    let Some(gpt) = found else { return };
     let _ = gpt.check_holds(size);
     let fits = gpt.check_fits(size);
     let Ok(backup) = gpt.complete(&mut head, size) else {
@@ -48,6 +57,7 @@ fn complete(head: &[u8], sector: u32, size: u64, grown: bool) {
         assert_eq!((new.first, new.guid), (old.first, old.guid));
         assert!(new.last >= old.last && (grown || new.last == old.last));
     }
+    assert_eq!(again.extents(size), gpt.extents(size), "partitions are shown as they will be");
     assert!(again.check_fits(size).is_ok(), "what was completed for a disk fits it");
 }
 

@@ -3,48 +3,12 @@
 
 use std::ops::Range;
 
+use super::mbr;
+use super::table::{Extent, TableError};
+
 /// Sector sizes a table may be made for, in bytes.
 const SECTOR_SIZES: [u32; 2] = [512, 4096];
 const SIGNATURE: &[u8; 8] = b"EFI PART";
-const MBR_MARK: [u8; 2] = [0x55, 0xaa];
-
-/// A table that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GptError {
-    /// The table is made for another sector size.
-    #[error("the image is made for {image}-byte sectors, the disk has {disk}; use an image built for {disk}")]
-    SectorSize {
-        /// Of the image.
-        image: u32,
-        /// Of the disk.
-        disk: u32,
-    },
-    /// The header or the entries do not add up.
-    #[error("the image's partition table is unsound: {what}")]
-    Damaged {
-        /// Which part.
-        what: &'static str,
-    },
-    /// There is nothing that could grow.
-    #[error("farrier.grow=last needs an image with a GPT and a partition in it; this one has none")]
-    NothingToGrow,
-    /// The partition that should grow has another behind it.
-    #[error("farrier.grow=last cannot grow partition {last}: partition {behind} lies behind it")]
-    NotAtTheEnd {
-        /// The partition of the highest number.
-        last: u64,
-        /// The one at the end of the disk.
-        behind: u64,
-    },
-    /// A partition ends beyond the disk.
-    #[error("the image's partitions need {needed} bytes, the disk has {disk}")]
-    TooLarge {
-        /// Bytes needed.
-        needed: u64,
-        /// Bytes there are.
-        disk: u64,
-    },
-}
 
 /// A checked primary table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +45,8 @@ pub struct Entry {
     pub first: u64,
     /// Last sector.
     pub last: u64,
+    /// Its name; empty when it has none.
+    pub name: String,
 }
 
 /// The part of a completed table that lies at the end of the disk.
@@ -94,11 +60,6 @@ pub struct Backup {
     pub stale: Option<Range<u64>>,
 }
 
-/// Whether these first bytes of a disk hold a partition table at all: the least an image must have.
-pub fn looks_partitioned(head: &[u8]) -> bool {
-    head.get(510..512) == Some(&MBR_MARK) || sector_size(head).is_some()
-}
-
 /// The sector size a GPT in these bytes is made for; [`None`] without a GPT.
 fn sector_size(head: &[u8]) -> Option<u32> {
     SECTOR_SIZES.into_iter().find(|size| {
@@ -107,36 +68,20 @@ fn sector_size(head: &[u8]) -> Option<u32> {
     })
 }
 
-/// Numbers of the primary partitions of an MBR, counted from one.
-pub fn mbr_numbers(head: &[u8]) -> Vec<u64> {
-    let kind = |index: u64| usize::try_from(446 + index * 16 + 4).ok().and_then(|at| head.get(at));
-    (0..4).filter(|index| kind(*index).is_some_and(|k| *k != 0)).map(|index| index + 1).collect()
-}
-
-/// First and last sector of the primary partitions of an MBR; an extended one counts as one.
-pub fn mbr_extents(head: &[u8]) -> Vec<(u64, u64)> {
-    if head.get(510..512) != Some(&MBR_MARK) {
-        return Vec::new();
-    }
-    let entries = (0..4).map(|index| 446 + index * 16);
-    let used = entries.filter(|at| !matches!(head.get(at + 4), None | Some(0 | 0xee)));
-    used.filter_map(|at| {
-        let (first, sectors) = (u64::from(u32_at(head, at + 8)), u64::from(u32_at(head, at + 12)));
-        Some((first, (first + sectors).checked_sub(1)?))
-    })
-    .filter(|(first, last)| 0 < *first && first <= last)
-    .collect()
-}
-
 impl Gpt {
+    /// Whether a disk that begins with these bytes has the mark of one.
+    pub(super) fn is_marked(head: &[u8]) -> bool {
+        sector_size(head).is_some()
+    }
+
     /// The table in the first bytes of an image, checked for a disk of this sector size; [`None`] without one.
     ///
     /// # Errors
     /// When it is made for another sector size, or damaged.
-    pub fn read(head: &[u8], disk_sector: u32) -> Result<Option<Self>, GptError> {
+    pub fn read(head: &[u8], disk_sector: u32) -> Result<Option<Self>, TableError> {
         let Some(image) = sector_size(head) else { return Ok(None) };
         if image != disk_sector {
-            return Err(GptError::SectorSize { image, disk: disk_sector });
+            return Err(TableError::SectorSize { image, disk: disk_sector });
         }
         Self::parse(head, image).map(Some)
     }
@@ -147,8 +92,8 @@ impl Gpt {
         gpt.alternate.checked_add(1)?.checked_mul(gpt.sector)
     }
 
-    fn parse(head: &[u8], sector: u32) -> Result<Self, GptError> {
-        let damaged = |what| GptError::Damaged { what };
+    fn parse(head: &[u8], sector: u32) -> Result<Self, TableError> {
+        let damaged = |what| TableError::Damaged { what };
         let start = sector as usize;
         let size = usize::try_from(u32_at(head, start + 12)).unwrap_or(usize::MAX);
         if !(92..=start).contains(&size) || head.len() < start * 2 {
@@ -177,6 +122,8 @@ impl Gpt {
         if crc32(&head[entries.clone()]) != u32_at(head, start + 88) {
             return Err(damaged("entries checksum"));
         }
+        let (before, behind) =
+            (entries.start as u64 / u64::from(sector), (entries.end as u64).div_ceil(u64::from(sector)));
         let step = usize::try_from(entry).map_err(|_| damaged("entry size"))?;
         let (mut numbers, mut partitions, mut last_used) = (Vec::new(), Vec::new(), 0);
         for (number, entry) in (1..).zip(head[entries.clone()].chunks_exact(step)) {
@@ -187,8 +134,12 @@ impl Gpt {
             if first > last {
                 return Err(damaged("a partition ends before it starts"));
             }
+            if first < 2 || (first < behind && last >= before) {
+                return Err(damaged("a partition lies over the table"));
+            }
             numbers.push(number);
-            partitions.push(Entry { number, kind: guid_at(entry, 0), guid: guid_at(entry, 16), first, last });
+            let (kind, guid) = (guid_at(entry, 0), guid_at(entry, 16));
+            partitions.push(Entry { number, kind, guid, first, last, name: name(&entry[56..128]) });
             last_used = last_used.max(last);
         }
         Ok(Self {
@@ -206,9 +157,9 @@ impl Gpt {
     }
 
     /// First sector of the backup entries on a disk of this many bytes, when everything fits before it.
-    fn backup_start(&self, disk_size: u64) -> Result<u64, GptError> {
+    fn backup_start(&self, disk_size: u64) -> Result<u64, TableError> {
         let entries = (self.entries.len() as u64).div_ceil(self.sector);
-        let too_large = GptError::TooLarge {
+        let too_large = TableError::TooLarge {
             needed: self.last_used.saturating_add(2 + entries).saturating_mul(self.sector),
             disk: disk_size,
         };
@@ -219,60 +170,74 @@ impl Gpt {
     /// Whether every partition and the backup table fit on a disk of this many bytes.
     ///
     /// # Errors
-    /// [`GptError::TooLarge`].
-    pub fn check_fits(&self, disk_size: u64) -> Result<(), GptError> {
+    /// [`TableError::TooLarge`].
+    pub fn check_fits(&self, disk_size: u64) -> Result<(), TableError> {
         self.backup_start(disk_size).map(|_| ())
     }
 
     /// Whether an image of this many bytes holds every partition to its end.
     ///
     /// # Errors
-    /// [`GptError::Damaged`].
-    pub fn check_holds(&self, image: u64) -> Result<(), GptError> {
+    /// [`TableError::Damaged`].
+    pub fn check_holds(&self, image: u64) -> Result<(), TableError> {
         let end = self.last_used.saturating_add(1).saturating_mul(self.sector);
         if self.numbers.is_empty() || end <= image {
             return Ok(());
         }
-        Err(GptError::Damaged { what: "the image ends inside a partition" })
+        Err(TableError::Damaged { what: "the image ends inside a partition" })
     }
 
     /// Has [`complete`](Self::complete) grow the last partition to the end of the disk, less what keeps its end at a
     /// whole MiB. Only the table changes: the file system inside is grown by the installed system.
     ///
     /// # Errors
-    /// Without a table or partition; when the partition of the highest number is not the last on the disk.
-    pub fn grow_last(table: Option<&mut Self>) -> Result<(), GptError> {
-        let gpt = table.ok_or(GptError::NothingToGrow)?;
-        let last = gpt.numbers.last().copied().ok_or(GptError::NothingToGrow)?;
-        let at_end = gpt.partitions.iter().max_by_key(|partition| partition.last);
+    /// Without a partition; when the partition of the highest number is not the last on the disk.
+    pub fn grow_last(&mut self) -> Result<(), TableError> {
+        let last = self.numbers.last().copied().ok_or(TableError::NothingToGrow)?;
+        let at_end = self.partitions.iter().max_by_key(|partition| partition.last);
         let behind = at_end.map_or(last, |partition| partition.number);
         if behind != last {
-            return Err(GptError::NotAtTheEnd { last, behind });
+            return Err(TableError::NotAtTheEnd { last, behind });
         }
-        gpt.grows = Some(last);
+        self.grows = Some(last);
         Ok(())
+    }
+
+    /// Last sector of the partition that grows, when its table's backup begins at this sector; [`None`] when there is
+    /// no room.
+    fn grown_end(&self, backup: u64) -> Option<u64> {
+        let mib = (1 << 20) / self.sector;
+        let end = backup / mib * mib;
+        (end > self.last_used + 1).then_some(end - 1)
     }
 
     /// Rewrites the entry that grows, and the checksum of all entries in the primary header.
     fn grow(&self, head: &mut [u8], backup: u64) {
         let Some(index) = self.grows.and_then(|number| usize::try_from(number - 1).ok()) else { return };
-        let mib = (1 << 20) / self.sector;
-        let end = backup / mib * mib;
-        if end <= self.last_used + 1 {
-            return;
-        }
-        put_u64(&mut head[self.entries.clone()], index * self.step + 40, end - 1);
+        let Some(last) = self.grown_end(backup) else { return };
+        put_u64(&mut head[self.entries.clone()], index * self.step + 40, last);
         let sum = crc32(&head[self.entries.clone()]);
         let at = self.header.start + 88;
         head[at..at + 4].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Where the partitions are once the table is complete for a disk of this many bytes.
+    pub(super) fn extents(&self, disk_size: u64) -> Vec<Extent> {
+        let grown = self.backup_start(disk_size).ok().and_then(|backup| self.grown_end(backup));
+        let extent = |entry: &Entry| {
+            let grown = grown.filter(|_| self.grows == Some(entry.number));
+            let name = Some(entry.name.clone()).filter(|name| !name.is_empty());
+            Extent { number: entry.number, first: entry.first, last: grown.unwrap_or(entry.last), name }
+        };
+        self.partitions.iter().map(extent).collect()
     }
 
     /// Completes the table for a disk of this many bytes: corrects the primary header and the protective MBR in
     /// `head`, the bytes the table was read from, and gives what belongs at the end of the disk.
     ///
     /// # Errors
-    /// [`GptError::TooLarge`].
-    pub fn complete(&self, head: &mut [u8], disk_size: u64) -> Result<Backup, GptError> {
+    /// [`TableError::TooLarge`].
+    pub fn complete(&self, head: &mut [u8], disk_size: u64) -> Result<Backup, TableError> {
         let backup = self.backup_start(disk_size)?;
         let last = disk_size / self.sector - 1;
         self.grow(head, backup);
@@ -290,22 +255,11 @@ impl Gpt {
         bytes[..self.entries.len()].copy_from_slice(&head[self.entries.clone()]);
         let at = to_usize((last - backup) * self.sector);
         bytes[at..at + header.len()].copy_from_slice(&header);
-        widen_protective_mbr(head, last);
+        mbr::widen_protective(head, last);
         // Only a place after the last partition can have held the image's backup header.
         let moved = self.alternate != last && (self.last_used + 1..last).contains(&self.alternate);
         let stale = moved.then(|| self.alternate * self.sector..(self.alternate + 1) * self.sector);
         Ok(Backup { offset: backup * self.sector, bytes, stale })
-    }
-}
-
-/// The protective partition covers the whole disk, or as much as its 32 bits can say.
-fn widen_protective_mbr(head: &mut [u8], last: u64) {
-    for entry in 0..4 {
-        let at = 446 + entry * 16;
-        if head[at + 4] == 0xee && u32_at(head, at + 8) == 1 {
-            let sectors = u32::try_from(last).unwrap_or(u32::MAX);
-            head[at + 12..at + 16].copy_from_slice(&sectors.to_le_bytes());
-        }
     }
 }
 
@@ -333,6 +287,13 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 fn guid_at(bytes: &[u8], at: usize) -> [u8; 16] {
     bytes.get(at..at + 16).and_then(|b| b.try_into().ok()).unwrap_or_default()
+}
+
+/// A name in UTF-16, ended by a zero where it is shorter than its field.
+fn name(field: &[u8]) -> String {
+    let units = field.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    let text: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
+    String::from_utf16_lossy(&text)
 }
 
 fn put_u64(bytes: &mut [u8], at: usize, value: u64) {

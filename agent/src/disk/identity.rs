@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::Roots;
 use super::by_path;
-use super::discover::attribute;
+use super::discover::{attribute, number};
 use super::vpd;
 
 /// What stays the same when kernel names move.
@@ -23,6 +23,9 @@ pub struct Identity {
     pub wwid: String,
     /// Names under `/dev/disk/`, such as `by-id/wwn-0x…`, sorted.
     pub links: Vec<String>,
+    /// Counted up by the kernel with every disk that appears, and with every change of a medium; [`None`] before
+    /// Linux 5.15. No name: it is another one after each start.
+    pub sequence: Option<u64>,
 }
 
 impl Identity {
@@ -50,7 +53,8 @@ impl Identity {
         // The kernel's translation gives every ATA disk the vendor `ATA`; virtio gives a number.
         let vendor = attribute(&device, "vendor").filter(|v| ata.is_none() && !v.starts_with("0x"));
         let vendor = vendor.unwrap_or_default();
-        let mut identity = Self { model, vendor, serial, wwid, links: Vec::new() };
+        let sequence = number(&block, "diskseq");
+        let mut identity = Self { model, vendor, serial, wwid, links: Vec::new(), sequence };
         let mut links: Vec<String> = identity
             .ids(name, &block, &device, &pages)
             .iter()

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::gpt::{Gpt, mbr_extents};
+use super::gpt::Gpt;
 use super::identifiers::{Identifier, identifiers};
+use super::mbr::Mbr;
 use super::signature::{Ends, found};
 use super::{AlignedBuffer, BlockDevice, DiskError, read_exact};
 
@@ -48,8 +49,9 @@ impl Inventory {
                 extents.push((place, entry.first, entry.last));
             }
         } else {
-            let partitions = (1..).zip(mbr_extents(&head));
-            extents.extend(partitions.map(|(n, (first, last))| (format!("partition {n}"), first, last)));
+            let partitions = Mbr::read(&head, device.logical_sector()).extents();
+            extents
+                .extend(partitions.into_iter().map(|p| (format!("partition {}", p.number), p.first, p.last)));
         }
         inventory.look(device, "the disk", extents.is_empty())?;
         let sector = u64::from(device.logical_sector());
@@ -161,6 +163,10 @@ impl BlockDevice for Part<'_> {
     }
 
     fn reread_partitions(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn add_partition(&self, _: u64, _: u64, _: u64) -> io::Result<()> {
         Ok(())
     }
 }

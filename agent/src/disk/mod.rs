@@ -1,7 +1,7 @@
 //! Finds the machine's disks, tells them apart for good, picks the one to write, and guards it.
 //!
 //! [`discover`] lists, [`choose`] decides, [`KernelTarget`] opens what was chosen and proves that it is still
-//! that disk, [`wipe`] clears its ends, [`gpt`] reads and completes partition tables.
+//! that disk, [`wipe`] clears its ends, [`table`] reads and checks partition tables, [`gpt`] completes them.
 
 mod attachment;
 mod by_path;
@@ -19,11 +19,13 @@ mod identity;
 mod in_use;
 mod inventory;
 pub(crate) mod io;
+pub mod mbr;
 #[cfg(any(test, fuzzing))]
 mod memory;
 mod multipath;
 mod partition;
 mod signature;
+pub mod table;
 mod vpd;
 pub mod wipe;
 

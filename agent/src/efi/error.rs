@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::disk::DiskError;
-use crate::disk::gpt::GptError;
+use crate::disk::table::TableError;
 
 /// Why no boot entry was made.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum EfiError {
     Disk(#[from] DiskError),
     /// Its table cannot be read.
     #[error(transparent)]
-    Table(#[from] GptError),
+    Table(#[from] TableError),
     /// Nothing to boot from.
     #[error("{disk} has no EFI system partition")]
     NoEsp {

@@ -47,17 +47,33 @@ pub(super) struct FileTarget {
     rereads: AtomicU64,
     /// Bytes it was sent.
     sent: Arc<AtomicU64>,
+    /// Numbers of the partitions the kernel was told of.
+    told: Arc<Mutex<Vec<u64>>>,
+    /// What was done to it, when that is kept.
+    log: Option<Arc<Mutex<Vec<Op>>>>,
+}
+
+/// What a disk was told to do.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    Write(u64, Vec<u8>),
+    /// Everything before is on the medium.
+    Flush,
 }
 
 /// What an earlier system left: a byte everywhere, and a boot sector.
 const OLD: u8 = 0x11;
 
+fn old(size: u64) -> Vec<u8> {
+    let mut old = vec![OLD; usize::try_from(size).unwrap()];
+    old[510..512].copy_from_slice(&[0x55, 0xaa]);
+    old
+}
+
 impl FileTarget {
     pub(super) fn new(size: u64, sector: u32) -> Arc<Self> {
         let file = tempfile::tempfile().unwrap();
-        let mut old = vec![OLD; usize::try_from(size).unwrap()];
-        old[510..512].copy_from_slice(&[0x55, 0xaa]);
-        file.write_all_at(&old, 0).unwrap();
+        file.write_all_at(&old(size), 0).unwrap();
         Arc::new(Self {
             file,
             size,
@@ -66,7 +82,27 @@ impl FileTarget {
             calls: AtomicU64::new(0),
             rereads: AtomicU64::new(0),
             sent: Arc::default(),
+            told: Arc::default(),
+            log: None,
         })
+    }
+
+    /// One that keeps what was done to it.
+    pub(super) fn logging(size: u64) -> Arc<Self> {
+        let mut target = Self::new(size, 512);
+        Arc::get_mut(&mut target).unwrap().log = Some(Arc::default());
+        target
+    }
+
+    /// What was done to it so far.
+    pub(super) fn log(&self) -> Vec<Op> {
+        self.log.as_ref().unwrap().lock().unwrap().clone()
+    }
+
+    fn note(&self, op: impl FnOnce() -> Op) {
+        if let Some(log) = &self.log {
+            log.lock().unwrap().push(op());
+        }
     }
 
     /// Bytes sent to the disk so far.
@@ -88,8 +124,7 @@ impl FileTarget {
     }
 
     pub(super) fn is_untouched(&self) -> bool {
-        let content = self.content();
-        content[510..512] == [0x55, 0xaa] && content[..510].iter().chain(&content[512..]).all(|b| *b == OLD)
+        self.content() == old(self.size)
     }
 
     /// No firmware finds anything at either end.
@@ -152,6 +187,7 @@ impl BlockDevice for FileDisk {
             return Err(io::Error::from_raw_os_error(nix::libc::EIO));
         }
         self.0.sent.fetch_add(len as u64, Ordering::Relaxed);
+        self.0.note(|| Op::Write(offset, data[..len].to_vec()));
         self.0.file.write_at(&data[..len], offset)
     }
 
@@ -161,6 +197,7 @@ impl BlockDevice for FileDisk {
         assert!(offset + len <= self.0.size, "zeros beyond the disk");
         let zeros = self.0.faults.lock().unwrap().zeros;
         if zeros == Zeros::Makes {
+            self.0.note(|| Op::Write(offset, vec![0; usize::try_from(len).unwrap()]));
             self.0.file.write_all_at(&vec![0; usize::try_from(len).unwrap()], offset)?;
         }
         Ok(zeros != Zeros::Refuses)
@@ -183,17 +220,27 @@ impl BlockDevice for FileDisk {
     }
 
     fn flush(&self) -> io::Result<()> {
+        self.0.note(|| Op::Flush);
         Ok(())
     }
 
     fn forget_cache(&self) -> io::Result<()> {
-        Ok(())
+        self.flush()
     }
 
     fn reread_partitions(&self) -> io::Result<()> {
         if self.0.rereads.fetch_add(1, Ordering::Relaxed) < self.0.faults.lock().unwrap().busy {
             return Err(io::Error::from_raw_os_error(nix::libc::EBUSY));
         }
+        self.0.told.lock().unwrap().clear();
+        Ok(())
+    }
+
+    fn add_partition(&self, number: u64, start: u64, len: u64) -> io::Result<()> {
+        let sector = u64::from(self.0.sector);
+        assert_eq!((start % sector, len % sector, len == 0), (0, 0, false), "unaligned partition");
+        assert!(start + len <= self.0.size, "partition beyond the disk");
+        self.0.told.lock().unwrap().push(number);
         Ok(())
     }
 }
@@ -213,13 +260,17 @@ impl Target for FileTarget {
             calls: AtomicU64::new(0),
             rereads: AtomicU64::new(0),
             sent: Arc::clone(&self.sent),
+            told: Arc::clone(&self.told),
+            log: self.log.clone(),
         };
         Ok(Arc::new(FileDisk(Arc::new(copy))))
     }
 
     /// As the kernel would see them.
     fn partitions(&self) -> Result<Vec<Partition>, DiskError> {
-        let numbers = image::partition_numbers(self.content(), self.sector);
+        let told = self.told.lock().unwrap().clone();
+        let numbers =
+            if told.is_empty() { image::partition_numbers(self.content(), self.sector) } else { told };
         let partition = |number| Partition {
             name: format!("vda{number}"),
             number,

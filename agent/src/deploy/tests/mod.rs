@@ -4,8 +4,10 @@
 mod disk;
 mod faults;
 mod hostile;
+mod http2;
 mod image;
 mod mirrors;
+mod power;
 mod qcow2;
 mod server;
 mod straight;

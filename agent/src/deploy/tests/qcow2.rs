@@ -94,7 +94,7 @@ impl Qcow2 {
 
     /// A cluster as it is stored; [`None`] for zeros.
     fn cluster(self, bytes: &[u8], size: usize) -> Option<Vec<u8>> {
-        if bytes.iter().all(|byte| *byte == 0) {
+        if *bytes == vec![0; bytes.len()] {
             return None;
         }
         let mut whole = bytes.to_vec();

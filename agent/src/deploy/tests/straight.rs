@@ -62,6 +62,30 @@ async fn what_cannot_grow_is_refused_before_anything_is_written() {
     assert!(target.is_untouched());
 }
 
+/// Takes no user-data, and keeps the names of the partitions it is shown.
+#[derive(Default)]
+struct Names(std::sync::Mutex<Vec<(u64, Option<String>)>>);
+
+impl Seed for Names {
+    fn plant(&self, target: &dyn Target) -> Result<(), SeedError> {
+        let seen = target.partitions()?.into_iter().map(|partition| (partition.number, partition.label));
+        self.0.lock().unwrap().extend(seen);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_seed_sees_the_partitions_by_number_and_name_before_their_table_is_written() {
+    let image = gpt_image(3 * MIB, 512);
+    let server = Server::honest(&image).await;
+    let seed = Arc::new(Names::default());
+    let (client, order, progress) = (client(), order(&server, sha256(&image)), Arc::new(Progress::new()));
+    let installing = install(&client, &order, FileTarget::new(DISK, 512), Arc::clone(&seed) as _, progress);
+    Box::pin(installing).await.unwrap();
+    let named = |number, name: &str| (number, Some(name.to_owned()));
+    assert_eq!(*seed.0.lock().unwrap(), [named(1, "COS_GRUB"), named(2, "COS_OEM")]);
+}
+
 #[tokio::test]
 async fn an_image_exactly_as_large_as_the_disk_is_taken_byte_for_byte() {
     let (image, formats) = &*IMAGE;

@@ -21,6 +21,9 @@ fn size_counts_sectors_of_512_whatever_the_disks_own() {
     let disk = find(&machine, "vda");
     assert_eq!((disk.size, disk.logical_sector, disk.dev, disk.rotational), (1 << 20, 4096, (254, 4), true));
     assert_eq!(disk.refusal, None);
+    assert_eq!(disk.identity.sequence, None, "kernels before 5.15 do not count");
+    machine.attribute(&machine.roots.sys.join("block/vda"), "diskseq", b"17");
+    assert_eq!(find(&machine, "vda").identity.sequence, Some(17));
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! What is found at the ends of a disk, and that wiping leaves none of it.
 
+use std::io;
+
 use super::tables::{table, with_second};
 use crate::disk::memory::Memory;
-use crate::disk::signatures;
 use crate::disk::wipe::{clear, wipe};
+use crate::disk::{BlockDevice, signatures};
 
 #[test]
 fn every_mark_is_found_where_its_maker_puts_it_and_gone_after_a_wipe() {
@@ -90,4 +92,65 @@ fn clearing_follows_an_mbr_and_minds_no_nonsense() {
     assert!(bytes[10 << 20..11 << 20].iter().all(|b| *b == 0));
     assert!(bytes[12 << 20..15 << 20].iter().all(|b| *b == 0x11));
     assert!(bytes[15 << 20..16 << 20].iter().all(|b| *b == 0));
+}
+
+/// A disk with one sector that cannot be written.
+struct Bad {
+    disk: Memory,
+    at: u64,
+}
+
+impl BlockDevice for Bad {
+    fn name(&self) -> &str {
+        self.disk.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.disk.size()
+    }
+
+    fn logical_sector(&self) -> u32 {
+        self.disk.logical_sector()
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        if (offset..offset + data.len() as u64).contains(&self.at) {
+            return Err(io::Error::from_raw_os_error(nix::libc::EIO));
+        }
+        self.disk.write_at(data, offset)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.disk.read_at(buffer, offset)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn forget_cache(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn reread_partitions(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn add_partition(&self, _: u64, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_bad_sector_is_told_of_and_keeps_no_boot_record_alive() {
+    let size = 8 << 20;
+    for at in [512 * 1024, 9000, size - 600_000] {
+        let mut bytes = vec![0x11; 8 << 20];
+        bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
+        bytes[512..520].copy_from_slice(b"EFI PART");
+        bytes[(8 << 20) - 512..][..8].copy_from_slice(b"EFI PART");
+        let disk = Bad { disk: Memory::new(bytes, 512), at };
+        assert!(wipe(&disk).is_err_and(|error| error.to_string().starts_with("writing /dev/mem at byte")));
+        assert_eq!(signatures(&disk).unwrap(), [""; 0], "bad at {at}");
+    }
 }

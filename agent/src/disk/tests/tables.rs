@@ -2,13 +2,16 @@
 
 use proptest::prelude::*;
 
-use crate::disk::gpt::{Gpt, GptError};
+use crate::disk::gpt::Gpt;
+use crate::disk::memory::Memory;
+use crate::disk::table::{Extent, Table, TableError};
 
 /// A table for a disk of `sectors`, with one partition from 64 to `last`.
 pub(super) fn table(sectors: u64, last: u64) -> Vec<u8> {
     let mut head = vec![0; 34 * 512];
     head[450] = 0xee;
     head[454] = 1;
+    head[458..462].copy_from_slice(&u32::MAX.to_le_bytes());
     head[510..512].copy_from_slice(&[0x55, 0xaa]);
     let entry = &mut head[1024..1024 + 128];
     entry[..32].fill(7);
@@ -45,7 +48,7 @@ fn a_table_fits_when_the_backup_has_room_behind_the_last_partition() {
     // One sector of header and 32 of entries behind sector 1000.
     assert_eq!(gpt.check_fits(1034 * 512), Ok(()));
     let needed = 1034 * 512;
-    assert_eq!(gpt.check_fits(1033 * 512), Err(GptError::TooLarge { needed, disk: 1033 * 512 }));
+    assert_eq!(gpt.check_fits(1033 * 512), Err(TableError::TooLarge { needed, disk: 1033 * 512 }));
     assert!(gpt.check_holds(1001 * 512).is_ok() && gpt.check_holds(1001 * 512 - 1).is_err());
 }
 
@@ -66,7 +69,7 @@ fn completing_moves_the_backup_and_names_the_stale_one() {
 #[test]
 fn a_table_for_other_sectors_is_told_apart_from_none() {
     let head = table(2000, 1000);
-    assert_eq!(Gpt::read(&head, 4096), Err(GptError::SectorSize { image: 512, disk: 4096 }));
+    assert_eq!(Gpt::read(&head, 4096), Err(TableError::SectorSize { image: 512, disk: 4096 }));
     assert_eq!(Gpt::read(&[0; 8192], 512), Ok(None));
 }
 
@@ -93,10 +96,10 @@ pub(super) fn seal(head: &mut [u8]) {
 fn the_last_partition_grows_to_the_last_whole_mib_and_nothing_else_changes() {
     let mut head = with_second(table(20_000, 4000), 5, 6144, 10_000);
     let before = head.clone();
-    let mut gpt = Gpt::read(&head, 512).unwrap();
-    Gpt::grow_last(gpt.as_mut()).unwrap();
+    let mut gpt = Gpt::read(&head, 512).unwrap().unwrap();
+    gpt.grow_last().unwrap();
     // 50 MiB and a half: the backup's 33 sectors fit behind the whole ones.
-    let backup = gpt.unwrap().complete(&mut head, (50 << 20) + (1 << 19)).unwrap();
+    let backup = gpt.complete(&mut head, (50 << 20) + (1 << 19)).unwrap();
     let grown = Gpt::read(&head, 512).unwrap().expect("checksums hold");
     assert_eq!(grown.partitions[1].last, 50 * 2048 - 1);
     assert_eq!((grown.partitions[1].first, grown.partitions[0].last), (6144, 4000));
@@ -111,28 +114,29 @@ fn the_last_partition_grows_to_the_last_whole_mib_and_nothing_else_changes() {
 fn a_partition_that_has_no_room_to_grow_stays_as_it_is() {
     // The last whole MiB before the backup table of this disk is behind sector 2047.
     let mut head = table(3000, 2500);
-    let mut gpt = Gpt::read(&head, 512).unwrap();
-    Gpt::grow_last(gpt.as_mut()).unwrap();
-    gpt.unwrap().complete(&mut head, 3000 * 512).unwrap();
+    let mut gpt = Gpt::read(&head, 512).unwrap().unwrap();
+    gpt.grow_last().unwrap();
+    gpt.complete(&mut head, 3000 * 512).unwrap();
     assert_eq!(Gpt::read(&head, 512).unwrap().unwrap().partitions[0].last, 2500);
 }
 
 #[test]
 fn growing_is_refused_where_the_last_partition_is_not_the_last_on_the_disk_or_there_is_no_table() {
-    let head = with_second(table(20_000, 10_000), 2, 20, 60);
-    let mut gpt = Gpt::read(&head, 512).unwrap();
-    assert_eq!(Gpt::grow_last(gpt.as_mut()), Err(GptError::NotAtTheEnd { last: 2, behind: 1 }));
-    assert_eq!(Gpt::grow_last(None), Err(GptError::NothingToGrow));
+    let head = with_second(table(20_000, 10_000), 2, 40, 60);
+    let mut gpt = Gpt::read(&head, 512).unwrap().unwrap();
+    assert_eq!(gpt.grow_last(), Err(TableError::NotAtTheEnd { last: 2, behind: 1 }));
+    let mut none = Table::read(&record(&[(0x83, 63, 100)]), 512).unwrap();
+    assert_eq!(none.grow_last(), Err(TableError::NothingToGrow));
 }
 
 proptest! {
     #[test]
     fn a_grown_table_is_sound_on_any_disk(extra in 0_u64..1 << 30, wide in any::<bool>()) {
         let mut head = table(20_000, if wide { 19_000 } else { 4000 });
-        let mut gpt = Gpt::read(&head, 512).unwrap();
-        Gpt::grow_last(gpt.as_mut()).unwrap();
+        let mut gpt = Gpt::read(&head, 512).unwrap().unwrap();
+        gpt.grow_last().unwrap();
         let disk = (20_000 + extra) * 512;
-        let backup = gpt.unwrap().complete(&mut head, disk).unwrap();
+        let backup = gpt.complete(&mut head, disk).unwrap();
         let grown = Gpt::read(&head, 512).unwrap().unwrap();
         let last = grown.partitions[0].last;
         prop_assert!((last + 1) * 512 <= backup.offset);
@@ -179,5 +183,110 @@ proptest! {
                 prop_assert!(backup.offset > last.saturating_mul(512));
             }
         }
+    }
+}
+
+/// A boot record with these entries: type, first sector, sectors.
+fn record(entries: &[(u8, u32, u32)]) -> Vec<u8> {
+    let mut head = vec![0; 512];
+    head[510..512].copy_from_slice(&[0x55, 0xaa]);
+    for (index, (kind, first, sectors)) in entries.iter().enumerate() {
+        let at = 446 + index * 16;
+        head[at + 4] = *kind;
+        head[at + 8..at + 12].copy_from_slice(&first.to_le_bytes());
+        head[at + 12..at + 16].copy_from_slice(&sectors.to_le_bytes());
+    }
+    head
+}
+
+/// Number, first and last sector of each partition of a disk that begins with this record.
+fn shown(head: &[u8], disk: Vec<u8>) -> Vec<(u64, u64, u64)> {
+    let table = Table::read(head, 512).unwrap();
+    let partitions = table.partitions(&Memory::new(disk, 512)).unwrap();
+    partitions.into_iter().map(|Extent { number, first, last, .. }| (number, first, last)).collect()
+}
+
+#[test]
+fn a_boot_record_has_the_partitions_that_linux_shows() {
+    let head = record(&[(0x83, 63, 100), (0x83, 200, 0), (0, 300, 100), (0xef, 0, 8)]);
+    assert_eq!(shown(&head, Vec::new()), [(1, 63, 162), (4, 0, 7)], "not the empty ones");
+    // What stands there in the boot sector of a file system is code.
+    let mut code = head;
+    code[446 + 32] = 0x33;
+    assert_eq!(shown(&code, Vec::new()), []);
+    code[446 + 32] = 0x80;
+    assert_eq!(shown(&code, Vec::new()).len(), 2);
+}
+
+#[test]
+fn partitions_inside_an_extended_one_are_followed_and_a_circle_ends() {
+    let head = record(&[(0x83, 1, 9), (0x0f, 10, 100)]);
+    let mut disk = vec![0; 200 * 512];
+    let put = |disk: &mut Vec<u8>, at: usize, record: Vec<u8>| {
+        disk[at * 512..(at + 1) * 512].copy_from_slice(&record);
+    };
+    put(&mut disk, 10, record(&[(0x83, 2, 20), (0x05, 40, 60)]));
+    put(&mut disk, 50, record(&[(0x82, 3, 30)]));
+    assert_eq!(shown(&head, disk.clone()), [(1, 1, 9), (2, 10, 10), (5, 12, 31), (6, 53, 82)]);
+    put(&mut disk, 50, record(&[(0x82, 3, 30), (0x05, 0, 60)]));
+    assert!(shown(&head, disk.clone()).len() < 70);
+    // One that leads off the disk ends as well.
+    put(&mut disk, 50, record(&[(0x82, 3, 30), (0x05, u32::MAX, 60)]));
+    assert_eq!(shown(&head, disk).len(), 4);
+}
+
+#[test]
+fn a_record_is_held_against_the_disk_and_the_image() {
+    let head = record(&[(0x83, 64, 1000), (0x82, 2000, 48)]);
+    let check = |sector, disk, image| {
+        let table = Table::read(&head, sector).unwrap();
+        table.check_fits(disk).and_then(|()| table.check_holds(image))
+    };
+    let end = 2048 * 512;
+    assert_eq!(check(512, end, end), Ok(()));
+    assert_eq!(check(512, end - 1, end), Err(TableError::TooLarge { needed: end, disk: end - 1 }));
+    assert_eq!(
+        check(512, end, end - 1),
+        Err(TableError::Damaged { what: "the image ends inside a partition" })
+    );
+    // Nothing in the record says for which sectors it was made, but where its partitions end does.
+    let other = Err(TableError::SectorSize { image: 512, disk: 4096 });
+    assert_eq!([check(4096, end, end), check(4096, 8 * end, end)], [other.clone(), other]);
+    assert_eq!(check(4096, 8 * end, 8 * end), Ok(()));
+}
+
+#[test]
+fn a_gpt_and_its_protective_record_come_together_or_not_at_all() {
+    let sound = table(2000, 1000);
+    assert!(matches!(Table::read(&sound, 512), Ok(Table::Gpt(_))));
+    for (at, byte) in [(510, 0), (450, 0x83), (454, 2)] {
+        let mut head = sound.clone();
+        head[at] = byte;
+        assert!(matches!(Table::read(&head, 512), Err(TableError::Damaged { .. })), "{at}");
+    }
+    let mut headless = sound;
+    headless[512] ^= 1;
+    let expected = Err(TableError::Damaged { what: "no GPT behind the protective MBR" });
+    assert_eq!(Table::read(&headless, 512), expected);
+}
+
+#[test]
+fn a_partition_over_the_table_is_refused() {
+    for (first, sound) in [(0, false), (1, false), (2, false), (33, false), (34, true)] {
+        let head = with_second(table(2000, 1000), 2, first, 40);
+        assert_eq!(Gpt::read(&head, 512).is_ok(), sound, "{first}");
+    }
+}
+
+#[test]
+fn a_protective_entry_among_others_keeps_its_place() {
+    for (kind, sectors) in [(0, 4999), (0x0c, 63)] {
+        let mut head = table(2000, 1000);
+        head[458..462].copy_from_slice(&63_u32.to_le_bytes());
+        head[446 + 16 + 4] = kind;
+        head[446 + 16 + 8] = 64;
+        head[446 + 16 + 12] = 100;
+        Gpt::read(&head, 512).unwrap().unwrap().complete(&mut head, 5000 * 512).unwrap();
+        assert_eq!(head[458..462], u32::to_le_bytes(sectors), "another of type {kind}");
     }
 }

@@ -103,5 +103,8 @@ fn a_name_that_another_disk_has_taken_over_is_noticed_on_the_open_descriptor() {
     assert!(open(&|d| d.size += 512).contains("its size was"));
     assert!(open(&|d| d.logical_sector = 4096).contains("its sector size was"));
     assert!(open(&|d| d.identity.serial = "OTHER".to_owned()).contains("its serial number was OTHER"));
+    // Whether the kernel counts or not, one of these is another disk.
+    let sequence = chosen.identity.sequence.unwrap_or_default();
+    assert!(open(&|d| d.identity.sequence = Some(sequence + 1)).contains("its sequence number was"));
     assert!(open(&|d| d.path = "/dev/null".into()).contains("is not a block device"));
 }
