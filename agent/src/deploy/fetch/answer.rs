@@ -1,25 +1,46 @@
 //! What the head of an answer says, and whether its body goes on where the last one stopped.
 
-use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED};
-use reqwest::{Response, StatusCode};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// What tells one version of a file from another.
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED};
+use reqwest::{Response, StatusCode, Url};
+
+/// What tells one version of a file from another, at one URL: servers of the same file need not agree on a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
+    from: Origin,
     header: HeaderName,
     pub(super) value: Vec<u8>,
 }
 
+/// Who answers: a hash of the URL after all redirects, since the URL itself may hold secrets. Its query, in which
+/// tokens come and go, is not part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin(u64);
+
+impl Origin {
+    pub(super) fn of(url: &Url) -> Self {
+        let mut hash = DefaultHasher::new();
+        (url.scheme(), url.host_str(), url.port_or_known_default(), url.path()).hash(&mut hash);
+        Self(hash.finish())
+    }
+}
+
 impl Mark {
-    fn of(headers: &HeaderMap) -> Option<Self> {
+    fn of(headers: &HeaderMap, from: Origin) -> Option<Self> {
         [ETAG, LAST_MODIFIED].into_iter().find_map(|header| {
             let value = headers.get(&header)?.as_bytes().to_vec();
-            Some(Self { header, value })
+            Some(Self { from, header, value })
         })
     }
 
+    /// Whether it may be sent with a range to whoever is asked: a redirect may lead to somebody else this time.
+    pub(super) fn binds(&self, asked: Origin) -> bool {
+        self.from == asked && self.is_strong()
+    }
+
     /// A weak entity tag may not be sent with a range (RFC 9110 section 13.1.5); we compare it ourselves.
-    pub(super) fn is_strong(&self) -> bool {
+    fn is_strong(&self) -> bool {
         !self.value.starts_with(b"W/")
     }
 }
@@ -28,6 +49,7 @@ impl Mark {
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
+    from: Origin,
     length: Option<u64>,
     /// First byte and whole length of `Content-Range: bytes 5-9/10`; the length may be `*`.
     range: Option<(u64, Option<u64>)>,
@@ -64,11 +86,13 @@ impl Head {
     pub(super) fn of(response: &Response) -> Self {
         let headers = response.headers();
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let from = Origin::of(response.url());
         Self {
             status: response.status(),
+            from,
             length: text(CONTENT_LENGTH).and_then(|value| value.parse().ok()),
             range: text(CONTENT_RANGE).and_then(parse_range),
-            mark: Mark::of(headers),
+            mark: Mark::of(headers, from),
         }
     }
 
@@ -93,13 +117,14 @@ impl Head {
         if !resumed {
             return Verdict::Take { skip, total };
         }
-        match (known.mark, &self.mark) {
+        let before = known.mark.filter(|mark| mark.from == self.from);
+        match (before, &self.mark) {
             (Some(before), Some(now)) if before != now => return Verdict::Differs("version mark"),
             // At a place that has not answered before nothing but the length can agree.
             (None, _) if total.is_none() => return Verdict::Differs("length"),
             _ => {}
         }
-        if known.total != total && (known.total.is_some() || known.mark.is_none()) {
+        if known.total != total && (known.total.is_some() || before.is_none()) {
             return Verdict::Differs("length");
         }
         Verdict::Take { skip, total: known.total }
@@ -116,23 +141,28 @@ fn parse_range(text: &str) -> Option<(u64, Option<u64>)> {
 mod tests {
     use super::*;
 
-    fn mark(tag: &str) -> Option<Mark> {
-        Some(Mark { header: ETAG, value: tag.as_bytes().to_vec() })
+    const HERE: Origin = Origin(1);
+    const THERE: Origin = Origin(2);
+
+    fn mark(from: Origin, tag: &str) -> Option<Mark> {
+        Some(Mark { from, header: ETAG, value: tag.as_bytes().to_vec() })
     }
 
     fn head(status: u16, length: Option<u64>, range: Option<&str>, tag: &str) -> Head {
         let status = StatusCode::from_u16(status).unwrap();
-        Head { status, length, range: range.and_then(parse_range), mark: mark(tag) }
+        Head { status, from: HERE, length, range: range.and_then(parse_range), mark: mark(HERE, tag) }
     }
 
     #[test]
     fn a_body_is_taken_only_where_it_goes_on_with_the_same_image() {
         use Verdict::{Differs, Later, NoMore, Refused, Take};
-        let one = mark("1");
+        let (one, theirs) = (mark(HERE, "1"), mark(THERE, "9"));
         let fresh = Known { received: 0, total: None, mark: None };
         let resumed = Known { received: 10, total: Some(30), mark: one.as_ref() };
         let elsewhere = Known { mark: None, ..resumed };
         let unknown_length = Known { total: None, ..resumed };
+        // The same place, which sends us to somebody else than before.
+        let redirected = Known { mark: theirs.as_ref(), ..resumed };
         let take = |skip, total| Take { skip, total };
         let rest = Some("bytes 10-29/30");
         let table = [
@@ -152,6 +182,9 @@ mod tests {
             (head(206, None, Some("bytes 10-29/*"), "2"), elsewhere, Differs("length")),
             (head(206, None, Some("bytes 10-29/*"), "1"), unknown_length, take(0, None)),
             (head(206, Some(20), rest, "2"), Known { total: None, ..elsewhere }, Differs("length")),
+            (head(206, Some(20), rest, "2"), redirected, take(0, Some(30))),
+            (head(206, Some(20), Some("bytes 10-30/31"), "2"), redirected, Differs("length")),
+            (head(206, None, Some("bytes 10-29/*"), "2"), redirected, Differs("length")),
             (head(416, None, None, "1"), resumed, NoMore),
             (head(503, None, None, "1"), resumed, Later),
             (head(429, None, None, "1"), fresh, Later),
@@ -159,6 +192,23 @@ mod tests {
         ];
         for (head, known, expected) in table {
             assert_eq!(head.judge(known), expected, "{head:?} {known:?}");
+        }
+    }
+
+    #[test]
+    fn a_mark_goes_with_a_range_only_to_whom_it_is_from_and_when_it_is_strong() {
+        let origin = |url: &str| Origin::of(&url.parse().unwrap());
+        let own = origin("https://images.example/a.img?token=1");
+        assert_eq!(own, origin("https://images.example:443/a.img?token=2"));
+        for other in [
+            "http://images.example/a.img",
+            "https://images.example/b.img",
+            "https://images.example:8443/a.img",
+        ] {
+            assert_ne!(own, origin(other), "{other}");
+        }
+        for (from, tag, binds) in [(own, "\"1\"", true), (own, "W/\"1\"", false), (THERE, "\"1\"", false)] {
+            assert_eq!(mark(from, tag).unwrap().binds(own), binds, "{tag}");
         }
     }
 }

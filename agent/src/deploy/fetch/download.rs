@@ -7,7 +7,7 @@ use reqwest::Response;
 use reqwest::header::{ACCEPT_ENCODING, IF_RANGE, RANGE};
 use tokio::time::Instant;
 
-use super::answer::{Head, Known, Verdict};
+use super::answer::{Head, Known, Origin, Verdict};
 use super::pace::Pace;
 use super::places::Places;
 use super::{FOREIGN_REDIRECT, ImageClient, Source, TOO_MANY_REDIRECTS};
@@ -71,7 +71,7 @@ impl Download {
         let stall = self.client.timing.stall;
         let chunk = match tokio::time::timeout(stall, response.chunk()).await {
             Ok(Ok(chunk)) => chunk,
-            Ok(Err(error)) => return Err(Trouble::Passing(Cause::Text(root_cause(&error)))),
+            Ok(Err(error)) => return Err(Trouble::Passing(Cause::Text(root_cause(&error.without_url())))),
             Err(_) => return Err(no_byte_for(stall)),
         };
         let Some(mut bytes) = chunk else {
@@ -100,13 +100,14 @@ impl Download {
         let mut request = self.client.http.get(place.url.as_str()).header(ACCEPT_ENCODING, "identity");
         if self.received > 0 {
             request = request.header(RANGE, format!("bytes={}-", self.received));
-            if let Some(mark) = place.mark.as_ref().filter(|mark| mark.is_strong()) {
+            if let Some(mark) = place.mark.as_ref().filter(|mark| mark.binds(Origin::of(&place.url.to_url())))
+            {
                 request = request.header(IF_RANGE, mark.value.as_slice());
             }
         }
         let answer = tokio::time::timeout(self.client.timing.stall, request.send()).await;
         let answer = answer.map_err(|_| Trouble::Passing(Cause::Text("no answer".to_owned())))?;
-        let response = answer.map_err(|error| self.unanswered(&error))?;
+        let response = answer.map_err(|error| self.unanswered(&error.without_url()))?;
         let head = Head::of(&response);
         let known = Known { received: self.received, total: self.total, mark: place.mark.as_ref() };
         let host = response.url().host_str().unwrap_or_default().to_owned();

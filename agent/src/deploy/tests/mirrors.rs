@@ -61,6 +61,26 @@ async fn a_place_with_another_image_is_passed_over() {
 }
 
 #[tokio::test]
+async fn a_place_that_redirects_to_another_server_each_time_serves_one_image() {
+    let image = gpt_image(3 * MIB, 512);
+    let first = Server::start(&image, &[Answer::CutAfter(MIB)], Answer::Honest).await;
+    // The same bytes, which that server marks in its own way.
+    let second = Server::start(&image, &[], Answer::Replaced).await;
+    let to = |server: &Server| Answer::Redirect(server.url().to_string());
+    let front = Server::start(&[], &[to(&first)], to(&second)).await;
+    installs(&order_of(&[&front], &image), &image).await;
+    let request = &second.requests()[0];
+    assert!(request.contains(&format!("range: bytes={MIB}-")) && !request.contains("if-range"), "{request}");
+    // Longer bytes are another image all the same.
+    let longer = Server::start(&gpt_image(4 * MIB, 512), &[], Answer::Replaced).await;
+    let first = Server::start(&image, &[Answer::CutAfter(MIB)], Answer::Honest).await;
+    let front = Server::start(&[], &[to(&first)], to(&longer)).await;
+    let target = FileTarget::new(DISK, 512);
+    let error = run_order(&order_of(&[&front], &image), &target, false).await.unwrap_err();
+    assert!(error.reason().contains("changed during the download: its length"), "{error}");
+}
+
+#[tokio::test]
 async fn a_mirror_with_other_bytes_of_the_same_length_is_found_out_by_the_digest() {
     let image = gpt_image(3 * MIB, 512);
     let mut wrong = image.clone();
