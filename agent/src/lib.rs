@@ -2,7 +2,7 @@
 //!
 //! [`run`] is the order of it all. Each other module is one room: [`init`] makes a bare kernel usable, [`net`]
 //! reaches the controller, [`time`] sees to the clock, [`facts`] describes the machine, [`disk`] finds and guards the target, [`deploy`]
-//! writes the image, [`seed`] plants the user-data, [`efi`] has the firmware boot it, [`callback`] speaks to the
+//! writes the image, [`seed`] plants the user-data, [`efi`] has the firmware boot it, `mount` is what both look into partitions with, [`callback`] speaks to the
 //! controller. [`sys`] alone holds `unsafe` code.
 
 pub mod callback;
@@ -13,6 +13,7 @@ pub mod facts;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod init;
+mod mount;
 pub mod net;
 pub mod run;
 pub mod seed;

@@ -1,15 +1,12 @@
 //! The EFI system partition of an installed disk, and the boot loader in it.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+use std::path::Path;
 
 use super::EfiError;
 use crate::disk::gpt::Gpt;
 use crate::disk::{Access, AlignedBuffer, Target, read_exact};
+use crate::mount::{self, Driver, Mounted};
 
 /// `C12A7328-F81F-11D2-BA4B-00A0C93EC93B` as a table holds it.
 const ESP_KIND: [u8; 16] =
@@ -104,9 +101,9 @@ impl Esp {
             .iter()
             .find(|partition| partition.number == u64::from(self.number))
             .ok_or_else(|| EfiError::NoEsp { disk: target.name().to_owned() })?;
-        let look = Look::at(work, partition.dev)
-            .map_err(|source| EfiError::Esp { partition: partition.name.clone(), source })?;
-        find_loader(&look.path, machine).ok_or_else(|| EfiError::NoLoader {
+        let mounted = Mounted::new(partition, Driver::Fat, work, mount::Access::Read)
+            .map_err(|error| EfiError::Esp { partition: partition.name.clone(), source: error.source })?;
+        find_loader(&mounted.path, machine).ok_or_else(|| EfiError::NoLoader {
             partition: partition.name.clone(),
             fallback: machine.fallback(),
         })
@@ -138,32 +135,4 @@ pub(super) fn find_loader(root: &Path, machine: Machine) -> Option<String> {
         .or_else(|| has_fallback.then(|| fallback.to_owned()))
         .or_else(|| only_one("grub"))
         .or_else(|| only_one("systemd-boot"))
-}
-
-/// A partition mounted read-only for a look; unmounted on drop.
-struct Look {
-    node: PathBuf,
-    path: PathBuf,
-}
-
-impl Look {
-    fn at(work: &Path, (major, minor): (u64, u64)) -> io::Result<Self> {
-        let look = Self { node: work.join("farrier-esp.dev"), path: work.join("farrier-esp.mnt") };
-        // Left over from a run that was killed.
-        let _ = fs::remove_file(&look.node);
-        mknod(&look.node, SFlag::S_IFBLK, Mode::S_IRUSR, makedev(major, minor))?;
-        fs::create_dir_all(&look.path)?;
-        let flags = MsFlags::MS_RDONLY | MsFlags::MS_NODEV | MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
-        mount(Some(&look.node), &look.path, Some("vfat"), flags, None::<&str>)?;
-        Ok(look)
-    }
-}
-
-impl Drop for Look {
-    fn drop(&mut self) {
-        // Nothing was written; what stays mounted ends with this system.
-        let _ = umount2(&self.path, MntFlags::MNT_DETACH);
-        let _ = fs::remove_dir(&self.path);
-        let _ = fs::remove_file(&self.node);
-    }
 }

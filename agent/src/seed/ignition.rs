@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::filesystem::Kind;
-use super::mount::{Access, Mounted};
 use super::place::{Place, not_found, survey};
-use super::{PROVIDER_ID, Payload, Seed, SeedError, SeedFile, write};
+use super::{PROVIDER_ID, Payload, Seed, SeedError, SeedFile, mount, unmount, write};
 use crate::disk::Target;
+use crate::mount::Access;
 
 /// A place Ignition looks at.
 #[derive(Debug)]
@@ -104,9 +104,9 @@ impl Seed for Ignition {
             not_found(target, &places, "boot", "an ext4 so labelled, or one labelled OEM or ignition")
         })?;
         if let Some(first_boot) = reader.first_boot {
-            let mounted = Mounted::new(place, &self.work, Access::Read)?;
+            let mounted = mount(place, &self.work, Access::Read)?;
             let is_first = mounted.path.join(first_boot).symlink_metadata().is_ok();
-            mounted.unmount()?;
+            unmount(mounted, place)?;
             if !is_first {
                 return Err(SeedError::NotFirstBoot { partition: place.partition.name.clone() });
             }

@@ -1,7 +1,7 @@
 //! Plants what makes the installed system this machine's own: its user-data and its provider id.
 //!
 //! Where depends on who will read it: one file for each of the ways of [`SeedKind`]. `place` looks at what the
-//! image brought, `mount` and `plant` write durably.
+//! image brought, `plant` writes durably.
 
 mod config_drive;
 mod cos_oem;
@@ -10,7 +10,6 @@ mod filesystem;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod ignition;
-mod mount;
 mod nocloud;
 mod payload;
 mod place;
@@ -31,10 +30,11 @@ pub use payload::Payload;
 
 use farrier_shared::contract::options::SeedKind;
 
-use self::mount::{Access, Mounted};
+use self::filesystem::Kind;
 use self::place::Place;
 use self::plant::SeedFile;
 use crate::disk::Target;
+use crate::mount::{Access, Driver, MountError, Mounted};
 
 /// Where the provider id lies, below the root of the file system.
 const PROVIDER_ID: &str = "beskar7/provider-id";
@@ -63,10 +63,33 @@ pub fn seed(kind: SeedKind, payload: Payload, work: PathBuf) -> Result<Arc<dyn S
 
 /// Writes files into one file system.
 fn write(place: &Place, work: &Path, files: &[SeedFile<'_>]) -> Result<(), SeedError> {
-    let mounted = Mounted::new(place, work, Access::Write)?;
+    let mounted = mount(place, work, Access::Write)?;
     plant::plant(&mounted.path, files)
         .map_err(|error| SeedError::io("writing", &error.path)(error.source))?;
-    mounted.unmount()?;
+    unmount(mounted, place)?;
     tracing::info!(partition = place.partition.name, "user-data and provider id are in place");
     Ok(())
+}
+
+fn mount(place: &Place, work: &Path, access: Access) -> Result<Mounted, SeedError> {
+    let kind = place.filesystem.as_ref().map(|f| f.kind);
+    let driver = match kind {
+        Some(Kind::Fat) => Driver::Fat,
+        Some(Kind::Btrfs) => Driver::Btrfs,
+        Some(Kind::Ext) | None => Driver::Ext4,
+    };
+    Mounted::new(&place.partition, driver, work, access).map_err(|error| not_mounted(place, error))
+}
+
+fn unmount(mounted: Mounted, place: &Place) -> Result<(), SeedError> {
+    mounted.unmount().map_err(|error| not_mounted(place, error))
+}
+
+/// What a refused mount comes from, where that can be told.
+fn not_mounted(place: &Place, error: MountError) -> SeedError {
+    let partition = place.partition.name.clone();
+    match (place.filesystem.as_ref().and_then(|f| f.sector), error.disk_sector) {
+        (Some(sector), Some(disk)) if sector < disk => SeedError::SectorSize { partition, sector, disk },
+        _ => SeedError::io(error.action, &partition)(error.source),
+    }
 }

@@ -9,10 +9,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::filesystem::Kind;
-use super::mount::{Access, Mounted};
 use super::place::{Place, not_found, survey};
-use super::{Payload, Seed, SeedError, SeedFile, write};
+use super::{Payload, Seed, SeedError, SeedFile, mount, unmount, write};
 use crate::disk::Target;
+use crate::mount::Access;
 
 const LABELS: [&str; 2] = ["CIDATA", "cidata"];
 /// The directories above the seed directory, outermost first: where something may be mounted.
@@ -34,12 +34,20 @@ impl NoCloud {
         Self { payload, work }
     }
 
-    /// The first ext file system that is a root.
+    /// The first ext file system that is a root. One that does not mount is told of only where there is no other.
     fn root<'a>(&self, places: &'a [Place]) -> Result<Option<&'a Place>, SeedError> {
+        let mut refused = None;
         for place in places.iter().filter(|p| p.filesystem.as_ref().is_some_and(|f| f.kind == Kind::Ext)) {
-            let mounted = Mounted::new(place, &self.work, Access::Read)?;
+            let mounted = match mount(place, &self.work, Access::Read) {
+                Ok(mounted) => mounted,
+                Err(error) => {
+                    tracing::warn!(%error, "not looked into for a root file system");
+                    refused.get_or_insert(error);
+                    continue;
+                }
+            };
             let (root, hidden) = (is_root(&mounted.path), hidden_by(&fstab(&mounted.path)));
-            mounted.unmount()?;
+            unmount(mounted, place)?;
             match (root, hidden) {
                 (false, _) => {}
                 (true, None) => return Ok(Some(place)),
@@ -48,7 +56,7 @@ impl NoCloud {
                 }
             }
         }
-        Ok(None)
+        refused.map_or(Ok(None), Err)
     }
 }
 

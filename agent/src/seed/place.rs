@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::SeedError;
 use super::filesystem::{self, FileSystem, Kind};
-use super::mount::Node;
 use crate::disk::{Partition, Target};
+use crate::mount::Node;
 
 /// A partition and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -54,6 +54,23 @@ fn nocloud_takes_the_seed_directory_of_the_root_whatever_its_sectors() {
 }
 
 #[test]
+fn nocloud_passes_over_a_file_system_that_does_not_mount() {
+    // Its superblock names a feature that no kernel has.
+    let mut odd = ext4("", &[("etc/os-release", "")]);
+    odd[1024 + 0x60..1024 + 0x64].fill(0xff);
+    let Some((disk, planted)) =
+        plant(SeedKind::NoCloud, 512, &[odd.clone(), ext4("", &[("etc/os-release", "")])])
+    else {
+        return;
+    };
+    planted.unwrap();
+    assert_eq!(disk.cat(2, "/var/lib/cloud/seed/nocloud/user-data"), USER_DATA);
+    let Some((_disk, planted)) = plant(SeedKind::NoCloud, 512, &[odd]) else { return };
+    let error = planted.unwrap_err();
+    assert!(error.contains("seed inject failed: mounting"), "{error}");
+}
+
+#[test]
 fn nocloud_refuses_a_root_whose_var_is_elsewhere() {
     let fstab = "UUID=1 / ext4 defaults 0 1\nUUID=2 /var ext4 defaults 0 2\n";
     let parts = [ext4("", &[("etc/os-release", ""), ("etc/fstab", fstab)])];

@@ -11,9 +11,6 @@ use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount, umount2};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 
-use super::SeedError;
-use super::filesystem::{FileSystem, Kind};
-use super::place::Place;
 use crate::disk::Partition;
 use crate::init::drivers;
 use crate::sys::block;
@@ -21,13 +18,13 @@ use crate::sys::block;
 /// A block device node made from the number the kernel gave the partition: no name in `/dev` is trusted. Removed on
 /// drop.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     path: PathBuf,
 }
 
 impl Node {
-    pub(super) fn make(work: &Path, partition: &Partition) -> io::Result<Self> {
-        let path = work.join(format!("farrier-seed.{}", partition.name));
+    pub(crate) fn make(work: &Path, partition: &Partition) -> io::Result<Self> {
+        let path = work.join(format!("farrier-node.{}", partition.name));
         // Left over from a run that was killed.
         let _ = fs::remove_file(&path);
         let (major, minor) = partition.dev;
@@ -40,7 +37,7 @@ impl Node {
     }
 
     /// The first bytes of the partition: so many, or all there are.
-    pub(super) fn head(&self, len: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn head(&self, len: usize) -> io::Result<Vec<u8>> {
         use std::io::Read as _;
         let mut head = Vec::with_capacity(len);
         self.open()?.take(len as u64).read_to_end(&mut head)?;
@@ -61,51 +58,97 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// How a partition is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(crate) enum Access {
     /// To look.
     Read,
     /// To plant.
     Write,
 }
 
+/// A file system's driver in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// ext4, which takes ext2 and ext3 as well.
+    Ext4,
+    /// FAT of any width.
+    Fat,
+    /// btrfs.
+    Btrfs,
+}
+
+impl Driver {
+    /// Its name and options.
+    fn mount(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Ext4 => ("ext4", None),
+            // FAT knows no modes: what is seen of them is the mount's. The names are ours and those that firmware looks
+            // for, all plain ASCII.
+            Self::Fat => ("vfat", Some("umask=0077,codepage=437,iocharset=ascii")),
+            Self::Btrfs => ("btrfs", None),
+        }
+    }
+}
+
+/// A partition that was not mounted, or not unmounted.
+#[derive(Debug, thiserror::Error)]
+#[error("{action} it: {source}")]
+pub(crate) struct MountError {
+    /// What was done, such as `mounting`.
+    pub(crate) action: &'static str,
+    /// Bytes to a sector of the disk, when mounting was refused: the file system may be made for smaller ones.
+    pub(crate) disk_sector: Option<u32>,
+    /// Why.
+    pub(crate) source: io::Error,
+}
+
+impl MountError {
+    /// A closure for `map_err`.
+    fn at<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self { action, disk_sector: None, source: source.into() }
+    }
+}
+
 /// A mounted file system; unmounted on drop if [`unmount`](Self::unmount) was not called.
 #[derive(Debug)]
-pub(super) struct Mounted {
-    pub(super) path: PathBuf,
-    partition: String,
+pub(crate) struct Mounted {
+    pub(crate) path: PathBuf,
     mounted: bool,
 }
 
 impl Mounted {
-    /// Mounts with no devices, no set-user-id, no programs.
-    pub(super) fn new(place: &Place, work: &Path, access: Access) -> Result<Self, SeedError> {
-        let partition = &place.partition;
-        let node = Node::make(work, partition)
-            .map_err(SeedError::io("making a device node for", &partition.name))?;
-        let path = work.join("farrier-seed.mnt");
+    /// Mounts with no devices, no set-user-id, no programs; `work` is a writable directory on a tmpfs.
+    pub(crate) fn new(
+        partition: &Partition,
+        driver: Driver,
+        work: &Path,
+        access: Access,
+    ) -> Result<Self, MountError> {
+        let node = Node::make(work, partition).map_err(MountError::at("making a device node for"))?;
+        let path = work.join("farrier-mount");
         match fs::create_dir(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(SeedError::io("making a mount point for", &partition.name))?,
+            made => made.map_err(MountError::at("making a mount point for"))?,
         }
         let mut flags = MsFlags::MS_NODEV | MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
         if access == Access::Read {
             flags |= MsFlags::MS_RDONLY;
         }
-        let (driver, options) = driver(place.filesystem.as_ref());
-        if driver == "btrfs" {
+        let (name, options) = driver.mount();
+        if driver == Driver::Btrfs {
             // Rarely needed, and slow to load: only now.
-            drivers::load_one(driver);
+            drivers::load_one(name);
         }
-        mount(Some(&node.path), &path, Some(driver), flags, options).map_err(|errno| {
+        mount(Some(&node.path), &path, Some(name), flags, options).map_err(|errno| {
             let _ = fs::remove_dir(&path);
-            refused(place, &node, errno.into())
+            let disk_sector = node.open().and_then(block::logical_sector).ok();
+            MountError { disk_sector, ..MountError::at("mounting")(errno) }
         })?;
-        Ok(Self { path, partition: partition.name.clone(), mounted: true })
+        Ok(Self { path, mounted: true })
     }
 
     /// Unmounts, lazily when something keeps it busy: what was written has been flushed by then.
-    pub(super) fn unmount(mut self) -> Result<(), SeedError> {
-        self.detach().map_err(SeedError::io("unmounting", &self.partition))
+    pub(crate) fn unmount(mut self) -> Result<(), MountError> {
+        self.detach().map_err(MountError::at("unmounting"))
     }
 
     fn detach(&mut self) -> io::Result<()> {
@@ -131,26 +174,5 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         // Only after another error, which is the one to tell.
         let _ = self.detach();
-    }
-}
-
-/// The kernel's driver, and its options.
-fn driver(filesystem: Option<&FileSystem>) -> (&'static str, Option<&'static str>) {
-    match filesystem.map(|f| f.kind) {
-        // FAT knows no modes: what is seen of them is the mount's. The names are ours, and plain ASCII.
-        Some(Kind::Fat) => ("vfat", Some("umask=0077,codepage=437,iocharset=ascii")),
-        Some(Kind::Btrfs) => ("btrfs", None),
-        // It takes ext2 and ext3 as well.
-        Some(Kind::Ext) | None => ("ext4", None),
-    }
-}
-
-/// What a refused mount comes from, where that can be told.
-fn refused(place: &Place, node: &Node, source: io::Error) -> SeedError {
-    let partition = place.partition.name.clone();
-    let disk = node.open().and_then(block::logical_sector);
-    match (place.filesystem.as_ref().and_then(|f| f.sector), disk) {
-        (Some(sector), Ok(disk)) if sector < disk => SeedError::SectorSize { partition, sector, disk },
-        _ => SeedError::io("mounting", &partition)(source),
     }
 }
