@@ -128,6 +128,46 @@ async fn garbage_after_a_stream_is_refused() {
 }
 
 #[tokio::test]
+async fn garbage_of_any_length_after_a_stream_is_refused() {
+    let streams = IMAGE
+        .1
+        .iter()
+        .filter(|(name, _)| ["gzip", "zstd", "xz", "bzip2 of two streams", "lz4"].contains(name));
+    for (name, stream) in streams {
+        for garbage in [&b"x"[..], b"xy", b"\x1f", b"BZ", b"\0\0\0", b"\x04\x22\x4d", &[0xff; 12]] {
+            let served = [&stream[..], garbage].concat();
+            let server = Server::honest(&served).await;
+            let target = FileTarget::new(4 * MIB as u64, 512);
+            let error = run(&server, sha256(&served), &target).await.expect_err(name);
+            assert!(matches!(error, DeployError::Decode { .. }), "{name} and {garbage:?}: {error}");
+            assert!(target.is_unbootable());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_image_with_a_boot_record_that_ends_inside_a_partition_is_truncated() {
+    let mut image = noise(3 * MIB);
+    image[446..510].fill(0);
+    image[446 + 4] = 0x83;
+    image[446 + 8..446 + 12].copy_from_slice(&2048_u32.to_le_bytes());
+    image[446 + 12..446 + 16].copy_from_slice(&4096_u32.to_le_bytes());
+    image[510..512].copy_from_slice(&[0x55, 0xaa]);
+    for cut in [1, 512, MIB] {
+        let served = &image[..image.len() - cut];
+        let server = Server::honest(served).await;
+        let target = FileTarget::new(DISK, 512);
+        fails(&server, sha256(served), &target, "unsound: the image ends inside a partition").await;
+        assert!(target.is_unbootable());
+    }
+    // Its partition ends beyond this disk, and would end beyond the image if sectors had 4096 bytes.
+    let server = Server::honest(&image).await;
+    let target = FileTarget::new(DISK, 4096);
+    fails(&server, sha256(&image), &target, "check: /dev/vda: the image is made for 512-byte sectors").await;
+    assert!(target.is_untouched());
+}
+
+#[tokio::test]
 async fn a_qcow2_image_that_needs_more_than_a_stream_is_refused_with_what_to_do() {
     let (image, _) = &*IMAGE;
     let plain = Qcow2::default().make(image);

@@ -80,6 +80,30 @@ pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// A frame that decoders pass over (RFC 8878, section 3.1.2).
+fn skippable(kind: u8, content: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(content.len()).unwrap();
+    [&[0x50 | kind, 0x2a, 0x4d, 0x18][..], &length.to_le_bytes(), content].concat()
+}
+
+/// Frames of 256 KiB and a table of them in a frame to skip: zstd's format to seek in.
+fn zstd_seekable(bytes: &[u8]) -> Vec<u8> {
+    let (mut all, mut table) = (Vec::new(), Vec::new());
+    for part in bytes.chunks(256 << 10) {
+        let frame = zstd(part);
+        for length in [frame.len(), part.len()] {
+            table.extend(u32::try_from(length).unwrap().to_le_bytes());
+        }
+        all.extend(frame);
+    }
+    let frames = u32::try_from(table.len() / 8).unwrap();
+    table.extend(frames.to_le_bytes());
+    table.push(0);
+    table.extend(0x8f92_eab1_u32.to_le_bytes());
+    all.extend(skippable(0xe, &table));
+    all
+}
+
 fn xz(bytes: &[u8], block: u64) -> Vec<u8> {
     let mut builder = MtStreamBuilder::new();
     let stream = builder.threads(1).preset(0).block_size(block).check(Check::Crc64).encoder().unwrap();
@@ -123,6 +147,8 @@ pub(super) fn formats(image: &[u8]) -> Formats {
         ("gzip of two members", [gzip(front), gzip(back)].concat()),
         ("zstd", zstd(image)),
         ("zstd of two frames", [zstd(front), zstd(back)].concat()),
+        ("zstd to seek in", zstd_seekable(image)),
+        ("zstd behind a frame to skip", [&skippable(0x5, b"anything")[..], &zstd(image)].concat()),
         ("xz", xz(image, 0)),
         ("xz of blocks", xz(image, MIB as u64)),
         ("xz of two streams", [xz(front, 0), vec![0; 8], xz(back, MIB as u64)].concat()),
