@@ -19,6 +19,7 @@ pub mod ipv6;
 mod jitter;
 mod keep;
 pub mod links;
+mod lookup;
 mod netlink;
 mod on_interface;
 mod reach;
