@@ -6,11 +6,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval, sleep};
 
+use super::carrier::Carrier;
 use super::config::{Address6, Ipv6Plan};
 use super::dhcp6::Lease6;
 use super::dhcp6::client::{Change, Client};
 use super::dhcp6::machine::Want;
-use super::family::{Desk, Family, News, PATIENCE, SOCKET_PAUSE};
+use super::family::{Desk, Family, News, PATIENCE, Patience, SOCKET_PAUSE, no_link};
 use super::ipv6::{RouterSocket, Routers};
 use super::links::Link;
 use super::netlink::{Netlink, Present6};
@@ -18,6 +19,8 @@ use super::netlink::{Netlink, Present6};
 /// Between looks at the kernel's addresses, until there is one and after that.
 const LOOK: Duration = Duration::from_millis(250);
 const LATER_LOOK: Duration = Duration::from_secs(5);
+/// Leased addresses that may turn out to be another machine's before the server is believed to have no other.
+const MAX_TAKEN: u32 = 3;
 
 /// What to ask DHCPv6 for, if anything. Once addresses were asked for, settings come along.
 fn ask(routers: &Routers, at_once: bool) -> Option<Want> {
@@ -64,13 +67,32 @@ fn plan(routers: &Routers, now: Duration, present: &[Present6], lease: Option<&L
     Some(plan)
 }
 
-/// Looks for addresses until patience is at an end, then keeps them for as long as the run takes.
+/// Why there is no address.
+fn cause(carrier: Carrier, routers: &Routers, no_offer: bool, present: &[Present6]) -> String {
+    let taken = present.iter().find(|a| a.duplicate && a.address.is_unicast_link_local());
+    match (no_link(carrier), taken) {
+        (Some(cause), _) => return cause.to_owned(),
+        (_, Some(local)) => {
+            return format!("another machine on the link has our link-local address {}", local.address);
+        }
+        _ => {}
+    }
+    let cause = match (routers.any(), no_offer) {
+        (_, true) => "no DHCPv6 server answers, though it is to give addresses",
+        (true, _) => "routers advertise no prefix to make an address of, and no DHCPv6 server gave one",
+        (false, _) => "no router advertisement was heard",
+    };
+    format!("{cause} within {PATIENCE:?}")
+}
+
+/// Looks for addresses until patience is at an end, then keeps them for as long as the run takes; what was had once is
+/// looked for until it is had again.
 pub(super) async fn run(
     netlink: &Netlink,
     link: &Link,
     socket: RouterSocket,
     at_once: bool,
-    mut is_back: watch::Receiver<()>,
+    mut carrier: watch::Receiver<Carrier>,
     desk: &Desk,
 ) {
     let start = Instant::now();
@@ -79,8 +101,8 @@ pub(super) async fn run(
     let mut client: Option<(Want, Client)> = None;
     let mut lease: Option<Lease6> = None;
     let mut told: Option<Ipv6Plan> = None;
-    let mut no_offer = false;
-    let mut without_since = start;
+    let (mut had, mut no_offer, mut taken) = (false, false, 0);
+    let mut patience = Patience::from(start);
     loop {
         tokio::select! {
             heard = socket.receive() => routers.heard(&heard, start.elapsed()),
@@ -88,17 +110,20 @@ pub(super) async fn run(
             change = change(client.as_mut()) => match change {
                 Some(Change::Bound(new)) => lease = Some(new),
                 Some(Change::Lost) => {
-                    lease = None;
-                    told = None;
-                    (without_since, looks) = (Instant::now(), interval(LOOK));
+                    (lease, told, looks) = (None, None, interval(LOOK));
                     desk.tell(News::Lost(Family::V6)).await;
                 }
+                // The next client goes on looking.
+                Some(Change::GaveUp { .. }) if had && told.is_none() => client = None,
                 Some(Change::GaveUp { offered }) => no_offer = !offered,
                 None => sleep(SOCKET_PAUSE).await,
             },
-            Ok(()) = is_back.changed() => {
-                if let Some((_, client)) = &mut client {
-                    client.link_back();
+            Ok(()) = carrier.changed() => {
+                if carrier.borrow_and_update().up {
+                    patience.link_back(Instant::now());
+                    if let Some((_, client)) = &mut client {
+                        client.link_back();
+                    }
                 }
             }
         }
@@ -109,26 +134,40 @@ pub(super) async fn run(
                 client = Some((want, Client::new(link, source, want, PATIENCE)));
             }
         }
+        if let (Some(address), Some((_, client))) = (duplicate(lease.as_ref(), &present), &mut client) {
+            taken += 1;
+            if taken >= MAX_TAKEN {
+                let cause = format!("another machine on the link has {address}, as others before");
+                desk.tell(News::Lost(Family::V6)).await;
+                desk.tell(News::Ended(Family::V6, cause)).await;
+                return;
+            }
+            // Not to be given back twice.
+            lease = None;
+            client.taken(address);
+            continue;
+        }
         let found = plan(&routers, start.elapsed(), &present, lease.as_ref());
         if found.is_some() && found != told {
             if told.is_none() {
                 looks = interval(LATER_LOOK);
             }
+            had = true;
             told.clone_from(&found);
             desk.tell(News::V6(found.unwrap_or_default())).await;
         }
-        if told.is_none() && without_since.elapsed() >= PATIENCE {
-            let cause = match (routers.any(), no_offer) {
-                (_, true) => "no DHCPv6 server answers, though it is to give addresses",
-                (true, _) => {
-                    "routers advertise no prefix to make an address of, and no DHCPv6 server gave one"
-                }
-                (false, _) => "no router advertisement was heard",
-            };
-            desk.tell(News::Ended(Family::V6, format!("{cause} within {PATIENCE:?}"))).await;
+        if told.is_none() && !had && patience.is_over(Instant::now()) {
+            let cause = cause(*carrier.borrow(), &routers, no_offer, &present);
+            desk.tell(News::Ended(Family::V6, cause)).await;
             return;
         }
     }
+}
+
+/// The leased address that another machine turned out to have.
+fn duplicate(lease: Option<&Lease6>, present: &[Present6]) -> Option<Ipv6Addr> {
+    let leased = lease.map(|l| l.addresses.as_slice()).unwrap_or_default();
+    present.iter().find(|a| a.duplicate && leased.contains(&a.address)).map(|a| a.address)
 }
 
 /// The next change of a client that there may be; [`None`] when it cannot work just now.
@@ -223,6 +262,39 @@ mod tests {
             (vec!["fd00::53".into(), "fd00::54".into()], vec!["lab.example".to_owned()])
         );
         assert_eq!(plan.ntp.len(), 1);
+    }
+
+    #[test]
+    fn only_a_leased_address_is_given_back() {
+        let lease = lease(&["fd00::77"]);
+        let taken = |text| Present6 { duplicate: true, ..present(text) };
+        for (present, expected) in [
+            (present("fd00::77"), None),
+            (taken("fd00::77"), Some("fd00::77")),
+            (taken("fd00::78"), None),
+            (taken("fe80::5"), None),
+        ] {
+            let expected = expected.map(|text: &str| text.parse().unwrap());
+            assert_eq!(duplicate(Some(&lease), &[present]), expected);
+            assert_eq!(duplicate(None, &[present]), None);
+        }
+    }
+
+    #[test]
+    fn the_reason_is_the_first_thing_that_is_amiss() {
+        let up = Carrier { up: true, times: 1 };
+        let taken = [Present6 { duplicate: true, ..present("fe80::5") }];
+        let (none, silent, managed) = (Routers::default(), routers(false, false), routers(true, false));
+        for (carrier, routers, no_offer, present, part) in [
+            (Carrier::default(), &none, true, &taken[..], "no link"),
+            (up, &none, false, &taken, "has our link-local address fe80::5"),
+            (up, &managed, true, &[], "no DHCPv6 server answers"),
+            (up, &silent, false, &[], "advertise no prefix"),
+            (up, &none, false, &[], "no router advertisement was heard within 120s"),
+        ] {
+            let cause = cause(carrier, routers, no_offer, present);
+            assert!(cause.contains(part), "{cause} should say {part}");
+        }
     }
 
     #[test]

@@ -156,6 +156,12 @@ impl AddressPlan {
     pub fn has_gateway(&self) -> bool {
         self.routes.iter().any(|r| r.prefix_len == 0)
     }
+
+    /// The next hop to everywhere else, where it is a router.
+    pub fn gateway(&self) -> Option<Ipv4Addr> {
+        let default = self.routes.iter().find(|r| r.prefix_len == 0 && !r.via.is_unspecified());
+        default.map(|r| r.via)
+    }
 }
 
 impl Ipv6Plan {

@@ -3,19 +3,24 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use farrier_shared::contract::StaticIp;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
+use super::arp;
 use super::auto6;
-use super::carrier;
+use super::carrier::{self, Carrier, await_carrier};
 use super::config::{AddressPlan, Ipv6Plan};
 use super::dhcp::Lease;
 use super::dhcp::client::{Change, Client};
 use super::ipv6::{self, Autoconf, RouterSocket};
+use super::links::Link;
 use super::netlink::Netlink;
-use super::stack::{Candidate, await_carrier};
+use super::stack::Candidate;
 use super::wanted::{Method4, Method6, Methods};
 
-/// How long addresses are looked for. Spanning tree takes up to 50 s to open a port, LACP up to 90 s to fall back.
+/// How long addresses are looked for, and once more from when the link comes. Spanning tree takes up to 50 s to open a
+/// port, LACP up to 90 s to fall back.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Wait before something that failed for want of a socket is tried again.
 pub(super) const SOCKET_PAUSE: Duration = Duration::from_secs(1);
@@ -56,11 +61,41 @@ impl Desk {
     }
 }
 
-/// Runs until both families have come to an end, which those that renew never do.
-pub(super) async fn run(netlink: Netlink, root: PathBuf, candidate: Candidate, methods: Methods, desk: Desk) {
+/// How long something is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    first: Instant,
+    since: Instant,
+}
+
+impl Patience {
+    pub(super) fn from(now: Instant) -> Self {
+        Self { first: now, since: now }
+    }
+
+    /// A switch begins to learn the port only when the link is there: patience begins anew, but once, so that a link
+    /// that flaps does not keep us for ever.
+    pub(super) fn link_back(&mut self, now: Instant) {
+        self.since = now.min(self.first + PATIENCE);
+    }
+
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= PATIENCE
+    }
+}
+
+/// Runs for as long as the interface is of use: renews, and looks again for what was lost.
+pub(super) async fn run(
+    netlink: Netlink,
+    root: PathBuf,
+    candidate: Candidate,
+    methods: Methods,
+    state: watch::Sender<Carrier>,
+    desk: Desk,
+) {
     let link = &candidate.link;
-    let (back, is_back) = watch::channel(());
-    let _watch = carrier::watch(link.clone(), back, desk.clone());
+    let carrier = state.subscribe();
+    let _watch = carrier::watch(link.clone(), state.clone(), desk.clone());
     // Before the link is up: the kernel asks for routers at once, and one may answer at once.
     let routers = match methods.v6 {
         Some(method) => prepare6(&root, link, method),
@@ -77,14 +112,14 @@ pub(super) async fn run(netlink: Netlink, root: PathBuf, candidate: Candidate, m
         return;
     }
     let v4 = async {
-        match methods.v4 {
+        match &methods.v4 {
             Some(Method4::Static(ip)) => {
-                await_carrier(&netlink, link.index).await;
-                desk.tell(News::V4(AddressPlan::from_static(&ip), None)).await;
+                await_carrier(&netlink, link.index, &state).await;
+                desk.tell(News::V4(static4(link, ip).await, None)).await;
             }
             Some(Method4::Dhcp) => {
-                await_carrier(&netlink, link.index).await;
-                lease4(Client::new(link, PATIENCE), is_back.clone(), &desk).await;
+                await_carrier(&netlink, link.index, &state).await;
+                lease4(link, carrier.clone(), &desk).await;
             }
             None => {}
         }
@@ -94,12 +129,12 @@ pub(super) async fn run(netlink: Netlink, root: PathBuf, candidate: Candidate, m
             (None, _) => {}
             (Some(_), Err(cause)) => desk.tell(News::Ended(Family::V6, cause)).await,
             (Some(Method6::Static(ip)), _) => {
-                await_carrier(&netlink, link.index).await;
+                await_carrier(&netlink, link.index, &state).await;
                 desk.tell(News::V6(Ipv6Plan::from_static(&ip))).await;
             }
             (Some(method), Ok(Some(routers))) => {
                 let at_once = method == Method6::Dhcp;
-                auto6::run(&netlink, link, routers, at_once, is_back.clone(), &desk).await;
+                auto6::run(&netlink, link, routers, at_once, carrier.clone(), &desk).await;
             }
             (Some(_), Ok(None)) => {}
         }
@@ -109,11 +144,27 @@ pub(super) async fn run(netlink: Netlink, root: PathBuf, candidate: Candidate, m
     std::future::pending::<()>().await;
 }
 
-fn prepare6(
-    root: &std::path::Path,
-    link: &super::links::Link,
-    method: Method6,
-) -> Result<Option<RouterSocket>, String> {
+/// The plan of a static address. One that is taken is used all the same, as the operator wants it, and said.
+async fn static4(link: &Link, ip: &StaticIp) -> AddressPlan {
+    let plan = AddressPlan::from_static(ip);
+    if let Some(holder) = arp::holder(link, plan.address, plan.gateway()).await {
+        let (interface, address) = (&link.name, plan.address);
+        tracing::error!(interface, %address, %holder, "another machine on the link has this address");
+    }
+    plan
+}
+
+/// Why there is no address where there is no link.
+pub(super) fn no_link(carrier: Carrier) -> Option<&'static str> {
+    let cause = match carrier {
+        Carrier { up: true, .. } => return None,
+        Carrier { times: 0, .. } => "no link: nothing is at the other end of the cable, or its port is off",
+        Carrier { .. } => "the link is lost",
+    };
+    Some(cause)
+}
+
+fn prepare6(root: &std::path::Path, link: &Link, method: Method6) -> Result<Option<RouterSocket>, String> {
     let by_hand = matches!(method, Method6::Static(_));
     let autoconf = if by_hand { Autoconf::Off } else { Autoconf::Addresses };
     ipv6::prepare(root, &link.name, autoconf).map_err(|e| format!("no IPv6 in this kernel ({e})"))?;
@@ -124,25 +175,36 @@ fn prepare6(
     socket.map(Some).map_err(|e| format!("no packet socket for router advertisements: {e}"))
 }
 
-/// Leases an IPv4 address and keeps it for as long as the run takes.
-async fn lease4(mut client: Client, mut is_back: watch::Receiver<()>, desk: &Desk) {
+/// Leases an IPv4 address and keeps it for as long as the run takes: what was had once is looked for until it is had
+/// again, since a server or a switch may be away for longer than a lease lasts.
+async fn lease4(link: &Link, mut carrier: watch::Receiver<Carrier>, desk: &Desk) {
+    let mut client = Client::new(link, PATIENCE);
+    let mut had = false;
     loop {
         let change = tokio::select! {
             change = client.next_change() => change,
-            Ok(()) = is_back.changed() => {
-                client.link_back();
+            Ok(()) = carrier.changed() => {
+                if carrier.borrow_and_update().up {
+                    client.link_back();
+                }
                 continue;
             }
         };
         match change {
-            Ok(Change::Bound(lease)) => desk.tell(News::V4(lease.plan.clone(), Some(lease))).await,
+            Ok(Change::Bound(lease)) => {
+                had = true;
+                desk.tell(News::V4(lease.plan.clone(), Some(lease))).await;
+            }
             Ok(Change::Lost) => desk.tell(News::Lost(Family::V4)).await,
+            Ok(Change::GaveUp) if had => client = Client::new(link, PATIENCE),
             Ok(Change::GaveUp) => {
-                desk.tell(News::Ended(Family::V4, client.no_lease().to_string())).await;
+                let cause = no_link(*carrier.borrow()).map(str::to_owned);
+                let cause = cause.unwrap_or_else(|| client.no_lease().to_string());
+                desk.tell(News::Ended(Family::V4, cause)).await;
                 return;
             }
-            Err(error) if client.has_lease() => {
-                tracing::warn!(%error, "DHCP renewal failed");
+            Err(error) if had => {
+                tracing::warn!(%error, "DHCP goes on later");
                 tokio::time::sleep(SOCKET_PAUSE).await;
             }
             Err(error) => {
@@ -150,5 +212,29 @@ async fn lease4(mut client: Client, mut is_back: watch::Receiver<()>, desk: &Des
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_begins_anew_with_the_link_and_no_more_than_once() {
+        let start = Instant::now();
+        let seconds = |n| start + Duration::from_secs(n);
+        let mut patience = Patience::from(start);
+        assert!(!patience.is_over(seconds(119)) && patience.is_over(seconds(120)));
+        patience.link_back(seconds(100));
+        assert!(!patience.is_over(seconds(219)) && patience.is_over(seconds(220)));
+        patience.link_back(seconds(200));
+        assert!(patience.is_over(seconds(240)), "a link that flaps");
+    }
+
+    #[test]
+    fn a_link_that_is_not_there_is_the_reason() {
+        assert_eq!(no_link(Carrier { up: true, times: 1 }), None);
+        assert!(no_link(Carrier::default()).unwrap().contains("cable"));
+        assert_eq!(no_link(Carrier { up: false, times: 2 }), Some("the link is lost"));
     }
 }

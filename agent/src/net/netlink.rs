@@ -1,19 +1,24 @@
 //! The kernel's network configuration: links, addresses and routes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use farrier_shared::contract::MacAddress;
 use farrier_shared::contract::options::{BondMode, VlanId};
 use futures_util::TryStreamExt as _;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags};
+use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
 use rtnetlink::packet_route::link::{self, BondLacpRate, LinkAttribute, LinkFlags};
-use rtnetlink::packet_route::route::{RouteAttribute, RouteProtocol, RouteScope};
+use rtnetlink::packet_route::route::{RouteAttribute, RouteMessage, RouteProtocol, RouteScope};
 use rtnetlink::{Handle, LinkBond, LinkUnspec, LinkVlan, RouteMessageBuilder};
+use tokio::time::sleep;
 
 use super::config::{AddressPlan, Ipv6Plan};
-use super::routes::{Hop, hops};
+use super::routes::{Hop, hops, stale};
 
+/// How often an interface is set up until it is believed that it cannot be, and the wait in between.
+const UP_TRIES: u32 = 4;
+const UP_PAUSE: Duration = Duration::from_secs(1);
 /// How often a bond looks at its members' links, in milliseconds.
 const MIIMON: u32 = 100;
 /// Metric of our default route by IPv6: above the kernel's own 1024, which takes over once it knows a router.
@@ -29,6 +34,12 @@ pub struct NetlinkError {
     index: u32,
     /// What the kernel said.
     cause: String,
+}
+
+impl NetlinkError {
+    pub(super) fn new(what: &str, index: u32, cause: &(impl ToString + ?Sized)) -> Self {
+        Self { what: what.to_owned(), index, cause: cause.to_string() }
+    }
 }
 
 /// An IPv6 address as the kernel has it.
@@ -64,12 +75,20 @@ impl Netlink {
         self.handle.link().set(message).execute().await.map_err(|e| failed(what, index, &e))
     }
 
-    /// Sets an interface up.
+    /// Sets an interface up; tried again, since adapters refuse while their firmware is still starting.
     ///
     /// # Errors
-    /// When the kernel refuses, such as for want of firmware.
+    /// When the kernel goes on refusing, such as for want of firmware.
     pub(super) async fn up(&self, index: u32) -> Result<(), NetlinkError> {
-        self.set("setting up", index, LinkUnspec::new_with_index(index).up().build()).await
+        let mut tries = 1;
+        loop {
+            let done = self.set("setting up", index, LinkUnspec::new_with_index(index).up().build()).await;
+            if done.is_ok() || tries >= UP_TRIES {
+                return done;
+            }
+            tries += 1;
+            sleep(UP_PAUSE).await;
+        }
     }
 
     /// Sets an interface down, which takes its routes along.
@@ -172,23 +191,25 @@ impl Netlink {
         self.add_address(index, IpAddr::V4(plan.address), plan.prefix_len).await?;
         for hop in hops(plan) {
             let Hop { destination, prefix_len, .. } = hop;
-            let mut route = RouteMessageBuilder::<Ipv4Addr>::new()
-                .destination_prefix(destination, prefix_len)
-                .output_interface(index)
-                .pref_source(plan.address);
-            route = match hop.gateway {
-                Some(gateway) => route.gateway(gateway),
-                None => route.scope(RouteScope::Link),
-            };
-            if hop.on_link {
-                route = route.onlink();
-            }
-            if let Err(error) = self.handle.route().add(route.build()).replace().execute().await {
+            let route = route4(index, plan.address, &hop);
+            if let Err(error) = self.handle.route().add(route).replace().execute().await {
                 let error = failed(&format!("route to {destination}/{prefix_len}"), index, &error);
                 tracing::warn!(%error, "a route was refused; going on without it");
             }
         }
         Ok(())
+    }
+
+    /// Takes off an interface what an earlier plan with the same address had and the present one has not.
+    pub(super) async fn drop_stale4(&self, index: u32, old: &AddressPlan, new: &AddressPlan) {
+        for hop in stale(old, new) {
+            // Gone already, or never taken, is as good.
+            let _ = self.handle.route().del(route4(index, old.address, &hop)).execute().await;
+        }
+        if old.prefix_len != new.prefix_len {
+            let is_old = |a: &AddressMessage| a.header.prefix_len == old.prefix_len;
+            self.clear(index, AddressFamily::Inet, is_old).await;
+        }
     }
 
     /// Configures IPv6 addresses and the default route. A refused route is only noted, as with IPv4.
@@ -225,10 +246,7 @@ impl Netlink {
         let addresses = self.handle.address().get().set_link_index_filter(index).execute();
         let addresses = addresses.try_collect::<Vec<_>>().await.unwrap_or_default();
         let present = addresses.iter().filter(|a| a.header.index == index).filter_map(|a| {
-            let address = a.attributes.iter().find_map(|attribute| match attribute {
-                AddressAttribute::Address(IpAddr::V6(ip)) => Some(*ip),
-                _ => None,
-            })?;
+            let address = address6(a)?;
             let flags = a.attributes.iter().find_map(|attribute| match attribute {
                 AddressAttribute::Flags(flags) => Some(*flags),
                 _ => None,
@@ -251,6 +269,23 @@ impl Netlink {
 
     /// Takes off an interface the IPv6 addresses and routes that are not the kernel's own.
     pub(super) async fn clear6(&self, index: u32) {
+        self.clear_routes6(index).await;
+        // What the kernel made of a router's word has an end; the link-local address must stay.
+        let ours = |a: &AddressMessage| {
+            let local = address6(a).is_some_and(|ip| ip.is_unicast_link_local());
+            a.header.flags.contains(AddressHeaderFlags::Permanent) && !local
+        };
+        self.clear(index, AddressFamily::Inet6, ours).await;
+    }
+
+    /// Takes these IPv6 addresses off an interface.
+    pub(super) async fn remove6(&self, index: u32, addresses: &[Ipv6Addr]) {
+        let named = |a: &AddressMessage| address6(a).is_some_and(|ip| addresses.contains(&ip));
+        self.clear(index, AddressFamily::Inet6, named).await;
+    }
+
+    /// Takes off an interface the IPv6 routes that are not the kernel's own.
+    pub(super) async fn clear_routes6(&self, index: u32) {
         let routes = RouteMessageBuilder::<Ipv6Addr>::new().build();
         let routes = self.handle.route().get(routes).execute().try_collect::<Vec<_>>().await;
         for route in routes.unwrap_or_default() {
@@ -260,22 +295,9 @@ impl Netlink {
                 let _ = self.handle.route().del(route).execute().await;
             }
         }
-        // What the kernel made of a router's word has an end; the link-local address must stay.
-        let ours = |a: &rtnetlink::packet_route::address::AddressMessage| {
-            let local = a.attributes.iter().any(|attribute| {
-                matches!(attribute, AddressAttribute::Address(IpAddr::V6(ip)) if ip.is_unicast_link_local())
-            });
-            a.header.flags.contains(AddressHeaderFlags::Permanent) && !local
-        };
-        self.clear(index, AddressFamily::Inet6, ours).await;
     }
 
-    async fn clear(
-        &self,
-        index: u32,
-        family: AddressFamily,
-        which: impl Fn(&rtnetlink::packet_route::address::AddressMessage) -> bool,
-    ) {
+    async fn clear(&self, index: u32, family: AddressFamily, which: impl Fn(&AddressMessage) -> bool) {
         let addresses = self.handle.address().get().set_link_index_filter(index).execute();
         let Ok(addresses) = addresses.try_collect::<Vec<_>>().await else { return };
         for address in addresses {
@@ -288,5 +310,28 @@ impl Netlink {
 }
 
 fn failed(what: &str, index: u32, cause: &rtnetlink::Error) -> NetlinkError {
-    NetlinkError { what: what.to_owned(), index, cause: cause.to_string() }
+    NetlinkError::new(what, index, cause)
+}
+
+fn address6(message: &AddressMessage) -> Option<Ipv6Addr> {
+    message.attributes.iter().find_map(|attribute| match attribute {
+        AddressAttribute::Address(IpAddr::V6(ip)) => Some(*ip),
+        _ => None,
+    })
+}
+
+/// A route as it is set, and found again to be taken away.
+fn route4(index: u32, source: Ipv4Addr, hop: &Hop) -> RouteMessage {
+    let mut route = RouteMessageBuilder::<Ipv4Addr>::new()
+        .destination_prefix(hop.destination, hop.prefix_len)
+        .output_interface(index)
+        .pref_source(source);
+    route = match hop.gateway {
+        Some(gateway) => route.gateway(gateway),
+        None => route.scope(RouteScope::Link),
+    };
+    if hop.on_link {
+        route = route.onlink();
+    }
+    route.build()
 }

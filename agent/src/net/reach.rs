@@ -1,12 +1,13 @@
 //! Whether the network leads to the controller.
 
 use std::error::Error;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use farrier_shared::contract::WebUrl;
 use futures_util::future::select_ok;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::NetworkConfig;
@@ -14,6 +15,8 @@ use super::dns::fixed_resolver;
 
 /// One attempt to connect.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Most addresses of one name.
+const MAX_ADDRESSES: usize = 16;
 /// Between attempts.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -49,10 +52,21 @@ async fn connect(config: &NetworkConfig, api: &WebUrl) -> Result<(), Box<dyn Err
             .collect(),
     };
     // All at once: an address of a family that leads nowhere must not use up the time of the other.
-    let attempts: Vec<_> = addresses.into_iter().map(|a| Box::pin(TcpStream::connect(a))).collect();
+    let addresses = addresses.into_iter().take(MAX_ADDRESSES);
+    let attempts: Vec<_> = addresses.map(|a| Box::pin(by(&config.interface, a))).collect();
     if attempts.is_empty() {
         return Err("the name has no address".into());
     }
     select_ok(attempts).await?;
     Ok(())
+}
+
+/// Connects by this interface. With IPv6 another on trial may have the prefix the address is in; with IPv4 there is but
+/// one that is configured, and a socket bound to it would find the controller on the link without any route there.
+async fn by(interface: &str, address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    if address.is_ipv6() {
+        socket.bind_device(Some(interface.as_bytes()))?;
+    }
+    socket.connect(address).await
 }

@@ -1,13 +1,13 @@
 //! Which devices are made on top of the machine's links: a bond over members, a VLAN over either.
 
 use std::path::Path;
-use std::time::Duration;
 
 use farrier_shared::contract::MacAddress;
 use farrier_shared::contract::options::{Bond, BondMode, Mtu, VlanId};
 use tokio::time::{Instant, sleep};
 
 use super::NetError;
+use super::carrier::{CARRIER_WAIT, PAUSE};
 use super::ipv6;
 use super::links::{self, Choice, Link, LinkError};
 use super::netlink::{Netlink, NetlinkError};
@@ -15,10 +15,6 @@ use super::wanted::Wanted;
 
 /// Not `bond0`, which the driver makes by itself when it is loaded.
 const BOND: &str = "bond-farrier";
-/// How long links may take to get a carrier before they are judged by it.
-const CARRIER_WAIT: Duration = Duration::from_secs(10);
-/// Between looks at a carrier.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// An interface that may lead to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,22 +79,88 @@ pub(super) async fn build(
             Choice::Race(links) => links.into_iter().map(|link| vec![link]).collect(),
         },
     };
+    if wanted.bond.is_some() {
+        set_down_others(netlink, &physical, members.first().map_or(&[], Vec::as_slice)).await;
+    }
     let mut candidates = Vec::new();
+    let mut refused = None;
     for members in members {
-        let first = members.first().cloned().ok_or(LinkError::None)?;
-        if wanted.bond.is_some() || wanted.vlan.is_some() {
-            for member in &members {
-                // Addresses belong on the device above; routers heard untagged would put some here.
-                ipv6::disable(root, &member.name);
+        let name = members.first().map(|link| link.name.clone()).unwrap_or_default();
+        match candidate(netlink, root, wanted, members).await {
+            Ok(candidate) => candidates.push(candidate),
+            Err(error) => {
+                // One adapter's fault says nothing of the others.
+                tracing::warn!(interface = name, %error, "left out");
+                refused = Some(error);
             }
         }
-        let mut at_hand = Candidate { link: first, base: None };
-        for step in steps(&members, wanted.bond.as_ref(), wanted.vlan, wanted.mtu) {
-            perform(netlink, root, &step, &mut at_hand).await?;
-        }
-        candidates.push(at_hand);
     }
-    Ok(candidates)
+    match refused {
+        Some(error) if candidates.is_empty() => Err(error),
+        _ => Ok(candidates),
+    }
+}
+
+/// Makes what is wanted on top of these links.
+async fn candidate(
+    netlink: &Netlink,
+    root: &Path,
+    wanted: &Wanted,
+    members: Vec<Link>,
+) -> Result<Candidate, NetError> {
+    let first = members.first().cloned().ok_or(LinkError::None)?;
+    if wanted.bond.is_some() || wanted.vlan.is_some() {
+        for member in &members {
+            // Addresses belong on the device above; routers heard untagged would put some here.
+            ipv6::disable(root, &member.name);
+        }
+    }
+    let mut at_hand = Candidate { link: first, base: None };
+    let mut joins = Joins::default();
+    for step in steps(&members, wanted.bond.as_ref(), wanted.vlan, wanted.mtu) {
+        let done = perform(netlink, root, &step, &mut at_hand).await;
+        joins.judge(&step, done)?;
+    }
+    joins.end()?;
+    Ok(at_hand)
+}
+
+/// A bond is as good as its members: one that cannot join is left out, as long as another could.
+#[derive(Debug, Default)]
+struct Joins {
+    joined: bool,
+    refused: Option<NetlinkError>,
+}
+
+impl Joins {
+    fn judge(&mut self, step: &Step, done: Result<(), NetlinkError>) -> Result<(), NetlinkError> {
+        match (step, done) {
+            (Step::Join(_), Ok(())) => self.joined = true,
+            (Step::Join(_) | Step::Down(_), Err(error)) => {
+                tracing::warn!(%error, "left out of the bond");
+                self.refused = Some(error);
+            }
+            (_, done) => return done,
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<(), NetlinkError> {
+        match self.refused {
+            Some(error) if !self.joined => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Links that were set up only to see whether they have a carrier go down again: the kernel would go on to make
+/// addresses and routes on them.
+async fn set_down_others(netlink: &Netlink, physical: &[Link], members: &[Link]) {
+    for link in physical.iter().filter(|link| !members.contains(link)) {
+        if let Err(error) = netlink.down(link.index).await {
+            tracing::debug!(interface = %link.name, %error, "interface not set down");
+        }
+    }
 }
 
 async fn perform(
@@ -158,14 +220,6 @@ async fn alive(netlink: &Netlink, links: &[Link]) -> Vec<u32> {
     }
 }
 
-/// Gives an interface a while to find a carrier.
-pub(super) async fn await_carrier(netlink: &Netlink, index: u32) {
-    let deadline = Instant::now() + CARRIER_WAIT;
-    while !netlink.has_carrier(index).await && Instant::now() < deadline {
-        sleep(PAUSE).await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::links::link;
@@ -194,6 +248,24 @@ mod tests {
         ] {
             assert_eq!(steps(members, bond, vlan, mtu), expected);
         }
+    }
+
+    #[test]
+    fn a_member_that_cannot_join_fails_the_bond_only_when_none_can() {
+        let refused = || Err(NetlinkError::new("joining the bond", 2, "Operation not supported"));
+        for (results, expected) in [
+            (vec![Ok(()), refused()], true),
+            (vec![refused(), Ok(())], true),
+            (vec![refused(), refused()], false),
+            (vec![], true),
+        ] {
+            let mut joins = Joins::default();
+            for result in results {
+                joins.judge(&Step::Join(2), result).unwrap();
+            }
+            assert_eq!(joins.end().is_ok(), expected);
+        }
+        assert!(Joins::default().judge(&Step::Up, refused()).is_err(), "all else is needed");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Packet sockets that hear of one interface only what they are for: DHCP answers, router advertisements, or what the
-//! switch at the other end says of itself.
+//! Packet sockets that hear of one interface only what they are for: DHCP answers, who has an address, router
+//! advertisements, or what the switch at the other end says of itself.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -9,7 +9,9 @@ use nix::libc;
 use tokio::io::unix::AsyncFd;
 
 /// Ethernet protocol numbers (IEEE 802 numbers, IANA).
-const IPV4: u16 = 0x0800;
+pub const IPV4: u16 = 0x0800;
+/// The same, for address resolution.
+pub const ARP: u16 = 0x0806;
 const IPV6: u16 = 0x86dd;
 const LLDP: u16 = 0x88cc;
 /// Where LLDP is sent, which no bridge passes on (IEEE 802.1AB, clause 7.1).
@@ -37,6 +39,14 @@ pub fn dhcp_socket(index: u32) -> io::Result<AsyncFd<OwnedFd>> {
     let fd = unbound()?;
     filter(&fd, &mut program)?;
     bind(fd, index, IPV4)
+}
+
+/// Opens a non-blocking packet socket on the interface of this index that hears ARP alone, whoever it is for.
+///
+/// # Errors
+/// When the kernel refuses: no permission, or no such interface.
+pub fn arp_socket(index: u32) -> io::Result<AsyncFd<OwnedFd>> {
+    bind(unbound()?, index, ARP)
 }
 
 /// Opens a non-blocking packet socket on the interface of this index that hears router advertisements alone, as
@@ -126,12 +136,12 @@ fn bind(fd: OwnedFd, index: u32, protocol: u16) -> io::Result<AsyncFd<OwnedFd>> 
     Ok(unsafe { AsyncFd::register(fd) }?)
 }
 
-/// Sends an IPv4 packet to every station on the link.
+/// Sends a packet of this protocol to every station on the link.
 ///
 /// # Errors
 /// As the kernel says: the link is down, the queue is full.
-pub fn send_broadcast(fd: &OwnedFd, index: u32, packet: &[u8]) -> io::Result<()> {
-    let address = link_address(index, IPV4, [0xff; 6])?;
+pub fn send_broadcast(fd: &OwnedFd, index: u32, protocol: u16, packet: &[u8]) -> io::Result<()> {
+    let address = link_address(index, protocol, [0xff; 6])?;
     // SAFETY: pointer and length describe `packet`; `address` is a valid sockaddr_ll of the length given.
     let sent = unsafe {
         libc::sendto(

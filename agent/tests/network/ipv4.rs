@@ -233,3 +233,64 @@ fn a_link_that_was_lost_gets_its_routes_back() {
     assert_eq!(during, "");
     assert_eq!(after, before);
 }
+
+#[test]
+fn an_address_another_machine_has_goes_back_to_the_server_and_the_next_is_taken() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("taken", 1);
+    ip(&format!("-n {} addr add 10.9.0.50/24 dev far0", lab.server));
+    // No router: here it is the very machine that has the address, and would be taken for one that speaks for others.
+    lab.serve(
+        0,
+        &[
+            "--dhcp-range=10.9.0.50,10.9.0.51,255.255.255.0,1h",
+            "--dhcp-sequential-ip",
+            "--port=0",
+            "--dhcp-option=3",
+        ],
+    );
+    lab.listen();
+    let wanted = wanted("https://10.9.0.1:8082", None, None);
+    let config = lab.run(async move |root| bring_up(root, &wanted).await.unwrap().config.clone());
+    assert_eq!(config.v4.unwrap().address, Ipv4Addr::new(10, 9, 0, 51));
+    assert!(config.took > Duration::from_secs(10), "RFC 2131 wants a pause: {:?}", config.took);
+}
+
+#[test]
+fn name_servers_that_are_dead_do_not_hide_the_one_that_answers() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("deaf", 1);
+    lab.serve(
+        0,
+        &[
+            "--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h",
+            "--dhcp-option=6,10.9.0.98,10.9.0.99,10.9.0.1",
+            "--address=/api.lab.example/10.9.0.1",
+        ],
+    );
+    lab.listen();
+    let wanted = wanted("https://api.lab.example:8082", None, None);
+    let config = lab.run(async move |root| bring_up(root, &wanted).await.unwrap().config.clone());
+    assert!(config.took < Duration::from_secs(8), "{:?}", config.took);
+}
+
+#[test]
+fn of_several_interfaces_the_best_is_taken_soon_where_none_leads_to_the_controller() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("nowhere", 3);
+    // The first gives no gateway, the second does, the third has no link; nobody advertises IPv6.
+    lab.serve(0, &["--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h", "--port=0", "--dhcp-option=3"]);
+    lab.serve(1, &["--dhcp-range=10.9.1.50,10.9.1.50,255.255.255.0,1h", "--port=0"]);
+    ip(&format!("-n {} link set far2 down", lab.server));
+    let mut wanted = wanted("https://198.51.100.1:8082", None, None);
+    wanted.ip6 = Some("auto".parse().unwrap());
+    let config = lab.run(async move |root| bring_up(root, &wanted).await.unwrap().config.clone());
+    assert_eq!(config.interface, "nic1");
+    assert!(config.took < Duration::from_secs(90), "{:?}", config.took);
+}

@@ -2,7 +2,7 @@
 
 use farrier_agent::net::{bring_up, resolver};
 
-use crate::lab::{Lab, can_run, wanted};
+use crate::lab::{Lab, can_run, ip, wanted};
 
 /// A dnsmasq that advertises itself as router of `fd00:9:N::/64` and answers DHCPv6 as `range` says.
 fn router(lab: &mut Lab, link: u32, range: &str, more: &[&str]) {
@@ -95,4 +95,24 @@ fn of_two_families_the_one_that_leads_to_the_controller_wins() {
     assert_eq!((config.interface.as_str(), config.v4), ("nic1", None));
     assert!(lab.ip_says("-6 route show default").contains("dev nic1"));
     assert!(!lab.ip_says("-6 route show default").contains("dev nic0"));
+}
+
+#[test]
+fn a_leased_ipv6_address_another_machine_has_goes_back_and_the_next_is_taken() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("taken6", 1);
+    ip(&format!("-n {} addr add fd00:9:0::77/64 dev far0 nodad", lab.server));
+    router(&mut lab, 0, "fd00:9:0::77,fd00:9:0::78,64,1h", &["--port=0", "--dhcp-sequential-ip"]);
+    lab.listen();
+    let (address, shown) = lab.run(async |root| {
+        let wanted = wanted("https://[fd00:9:0::1]:8082", None, None);
+        let network = bring_up(root, &wanted).await.unwrap();
+        let plan = network.config.v6.clone().unwrap();
+        (plan.addresses[0].address.to_string(), plan.addresses.len())
+    });
+    assert_eq!((address.as_str(), shown), ("fd00:9::78", 1));
+    let addresses = lab.ip_says("-6 addr show dev nic0");
+    assert!(!addresses.contains("fd00:9::77"), "{addresses}");
 }

@@ -6,12 +6,14 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use dhcproto::v4::Message;
+use farrier_shared::contract::MacAddress;
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 
 use super::machine::{Action, Destination, Event, State, step};
 use super::{Lease, reply, wire};
+use crate::net::arp;
 use crate::net::hear::hear;
 use crate::net::links::Link;
 use crate::sys::packet;
@@ -41,6 +43,18 @@ pub enum DhcpError {
         interface: String,
         /// How long was waited.
         patience: Duration,
+    },
+    /// Every address that was offered is in use.
+    #[error(
+        "{interface} was leased {address}, which {holder} has already; end one of the two, or exclude the address from DHCP"
+    )]
+    Taken {
+        /// The interface.
+        interface: String,
+        /// The address.
+        address: Ipv4Addr,
+        /// Who has it.
+        holder: MacAddress,
     },
     /// The socket could not be opened.
     #[error("no packet socket on {interface}: {source}; is af_packet built or loaded?")]
@@ -82,6 +96,8 @@ pub struct Client {
     patience: Duration,
     state: State,
     start: Instant,
+    /// Open while answers are awaited, across calls: one that comes between two of them is not lost.
+    socket: Option<Socket>,
 }
 
 impl Client {
@@ -96,10 +112,11 @@ impl Client {
             patience,
             state: State::new(link.mac, patience, seed, Duration::ZERO),
             start: Instant::now(),
+            socket: None,
         }
     }
 
-    /// Tells the client that the link was away and is back.
+    /// Tells the client that the link is there, for the first time or again.
     pub fn link_back(&mut self) {
         (self.state, _) = step(self.state.clone(), Event::LinkBack, self.start.elapsed());
     }
@@ -112,10 +129,10 @@ impl Client {
     /// Why there is no lease, once the client [gave up](Change::GaveUp).
     pub fn no_lease(&self) -> DhcpError {
         let (interface, patience) = (self.link.name.clone(), self.patience);
-        if self.state.offered {
-            DhcpError::NoAck { interface, patience }
-        } else {
-            DhcpError::NoOffer { interface, patience }
+        match self.state.taken {
+            Some((address, holder)) => DhcpError::Taken { interface, address, holder },
+            None if self.state.offered => DhcpError::NoAck { interface, patience },
+            None => DhcpError::NoOffer { interface, patience },
         }
     }
 
@@ -123,32 +140,22 @@ impl Client {
         self.start.checked_add(self.state.deadline).unwrap_or_else(|| Instant::now() + FOREVER)
     }
 
-    /// Runs until the lease changes. Between changes no socket is open. Dropping the future loses no more than a
-    /// message, which is sent again in time.
+    /// Runs until the lease changes. Dropping the future loses nothing.
     ///
     /// # Errors
     /// When the socket cannot be opened.
     pub async fn next_change(&mut self) -> Result<Change, DhcpError> {
-        if self.state.deadline == Duration::MAX {
-            std::future::pending::<()>().await;
-        }
-        // A bound client only waits; it needs no socket until its deadline.
-        if self.state.lease().is_some() {
-            tokio::time::sleep_until(self.due()).await;
-        }
-        let socket = Socket::open(&self.link)
-            .map_err(|source| DhcpError::Socket { interface: self.link.name.clone(), source })?;
         loop {
-            let event = tokio::select! {
-                () = tokio::time::sleep_until(self.due()) => Event::Timeout,
-                message = socket.receive() => Event::Heard(message),
-            };
+            let event = self.next_event().await?;
+            if let Event::Checked(Some(holder)) = &event {
+                tracing::warn!(interface = %self.link.name, %holder, "the leased address is another machine's");
+            }
             let (state, actions) = step(self.state.clone(), event, self.start.elapsed());
             self.state = state;
             let mut change = None;
             for action in actions {
                 match action {
-                    Action::Send { payload, to } => self.send(&socket, &payload, to),
+                    Action::Send { payload, to } => self.send(&payload, to),
                     Action::Bound(lease) => change = Some(Change::Bound(lease)),
                     Action::Lost => change = Some(Change::Lost),
                     Action::GiveUp => change = Some(Change::GaveUp),
@@ -160,40 +167,74 @@ impl Client {
         }
     }
 
+    /// What happens next. Who is idle needs no socket until the deadline.
+    async fn next_event(&mut self) -> Result<Event, DhcpError> {
+        if self.state.is_idle() {
+            self.socket = None;
+            tokio::time::sleep_until(self.due()).await;
+            return Ok(Event::Timeout);
+        }
+        if let Some(lease) = self.state.unchecked() {
+            let router = lease.plan.gateway();
+            return Ok(Event::Checked(arp::holder(&self.link, lease.plan.address, router).await));
+        }
+        let (due, interface) = (self.due(), self.link.name.clone());
+        let socket = self.socket().map_err(|source| DhcpError::Socket { interface, source })?;
+        Ok(tokio::select! {
+            () = tokio::time::sleep_until(due) => Event::Timeout,
+            message = socket.receive() => Event::Heard(message),
+        })
+    }
+
+    fn socket(&mut self) -> io::Result<&mut Socket> {
+        match &mut self.socket {
+            Some(open) => Ok(open),
+            none => Ok(none.insert(Socket::open(&self.link)?)),
+        }
+    }
+
     /// Sends, or says why not; the machine sends again by itself.
-    fn send(&self, socket: &Socket, payload: &[u8], to: Destination) {
-        let sent = match (to, self.state.lease()) {
-            (Destination::Server(server), Some(lease)) => {
-                unicast(&self.link.name, lease.plan.address, server, payload)
-            }
+    fn send(&mut self, payload: &[u8], to: Destination) {
+        let interface = self.link.name.clone();
+        let own = self.state.lease().map(|lease| lease.plan.address);
+        let sent = self.socket().and_then(|socket| match (to, own) {
+            (Destination::Server(server), Some(own)) => socket.unicast(&interface, own, server, payload),
             _ => socket.broadcast(payload),
-        };
+        });
         if let Err(error) = sent {
-            tracing::debug!(interface = %self.link.name, %error, "DHCP message not sent");
+            tracing::debug!(interface, %error, "DHCP message not sent");
         }
     }
 }
 
-/// Through the kernel's stack, so that a server behind a router is reached.
-fn unicast(interface: &str, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> io::Result<()> {
-    let socket = UdpSocket::bind((from, wire::CLIENT_PORT))?;
-    setsockopt(&socket, sockopt::BindToDevice, &interface.into())?;
-    socket.send_to(payload, (to, wire::SERVER_PORT)).map(|_| ())
-}
-
+#[derive(Debug)]
 struct Socket {
     fd: AsyncFd<OwnedFd>,
     index: u32,
+    /// The kernel's, while answers to what it sent may come: it would refuse them if nobody had the port. They are
+    /// heard by `fd` all the same.
+    routed: Option<UdpSocket>,
 }
 
 impl Socket {
     fn open(link: &Link) -> io::Result<Self> {
-        Ok(Self { fd: packet::dhcp_socket(link.index)?, index: link.index })
+        Ok(Self { fd: packet::dhcp_socket(link.index)?, index: link.index, routed: None })
     }
 
     fn broadcast(&self, payload: &[u8]) -> io::Result<()> {
         let packet = wire::broadcast(payload).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        packet::send_broadcast(self.fd.get_ref(), self.index, &packet)
+        packet::send_broadcast(self.fd.get_ref(), self.index, packet::IPV4, &packet)
+    }
+
+    /// Through the kernel's stack, so that a server behind a router is reached.
+    fn unicast(&mut self, interface: &str, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> io::Result<()> {
+        // The last one, if any, has the port.
+        self.routed = None;
+        let socket = UdpSocket::bind((from, wire::CLIENT_PORT))?;
+        setsockopt(&socket, sockopt::BindToDevice, &interface.into())?;
+        socket.send_to(payload, (to, wire::SERVER_PORT))?;
+        self.routed = Some(socket);
+        Ok(())
     }
 
     /// The next message that can be read as DHCP.

@@ -11,8 +11,11 @@ use crate::net::config::{AddressPlan, Route, mask};
 const MIN_MTU: u16 = 576;
 /// A lease time of all ones is one without end (RFC 2131, section 3.3).
 const INFINITE: u32 = u32::MAX;
-/// Leases shorter than this would have us renew all the time.
-const MIN_LEASE: u32 = 60;
+/// Leases shorter than this, in seconds, would have us renew all the time. Longer ones are kept to: who holds on to an
+/// address for longer than it was given may share it with the next.
+const MIN_LEASE: u32 = 10;
+/// Most routes taken: each is set one by one.
+const MAX_ROUTES: usize = 64;
 
 /// An address for a time, with everything the server said about its network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,12 +106,18 @@ fn timers(lease: u32, t1: Option<u32>, t2: Option<u32>) -> (u32, u32) {
     }
 }
 
-/// Option 121 alone when it is given, else option 3 (RFC 3442 forbids mixing the two).
+/// Option 121 alone when it is given, else option 3 (RFC 3442 forbids mixing the two). One in which no route can be
+/// read was not given.
 fn routes(message: &Message) -> Vec<Route> {
     let opts = message.opts();
-    if let Some(DhcpOption::ClasslessStaticRoute(list)) = opts.get(OptionCode::ClasslessStaticRoute) {
-        return list
+    let classless = match opts.get(OptionCode::ClasslessStaticRoute) {
+        Some(DhcpOption::ClasslessStaticRoute(list)) => list.as_slice(),
+        _ => &[],
+    };
+    if !classless.is_empty() {
+        return classless
             .iter()
+            .take(MAX_ROUTES)
             .map(|(net, via)| Route {
                 // Servers are known to leave host bits set; the kernel would refuse such a route.
                 destination: Ipv4Addr::from(u32::from(net.addr()) & mask(net.prefix_len())),

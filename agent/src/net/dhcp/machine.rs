@@ -6,7 +6,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use dhcproto::v4::{Message, MessageType};
+use dhcproto::v4::{DhcpOption, Message, MessageType, OptionCode};
 use farrier_shared::contract::MacAddress;
 
 use super::lease::Lease;
@@ -18,12 +18,18 @@ use crate::net::jitter::{Jitter, back_off};
 const BACK_OFF: [u64; 4] = [1, 2, 4, 8];
 /// Unanswered requests for one offer before we look for another.
 const MAX_REQUESTS: u32 = 4;
-/// From this try on, ask for answers by broadcast.
+/// Unanswered questions, after a link was away, before the lease is taken as good: longer than a port is learning.
+const MAX_CONFIRMS: u32 = 8;
+/// From this try on, ask for answers by broadcast, and take even the offer of a server that did not keep the last one.
 const BROADCAST_FROM: u32 = 3;
 /// Shortest wait between renewals (RFC 2131, section 4.4.5).
 const MIN_RENEW_WAIT: Duration = Duration::from_secs(60);
 /// Wait after a NAK, so that a confused server is not flooded.
 const NAK_WAIT: Duration = Duration::from_secs(1);
+/// Wait after an address was given back (RFC 2131, section 3.1, step 5).
+const DECLINE_WAIT: Duration = Duration::from_secs(10);
+/// How long it may take to see whether an address is taken; then it is used.
+const CHECK_WAIT: Duration = Duration::from_secs(5);
 
 /// What happens to the client.
 #[derive(Debug)]
@@ -32,7 +38,9 @@ pub enum Event {
     Timeout,
     /// A message was heard, ours or not.
     Heard(Box<Message>),
-    /// The link was away and is back, perhaps as another.
+    /// Who else has the address that is [to be checked](State::unchecked).
+    Checked(Option<MacAddress>),
+    /// The link is there: for the first time, or again after it was away, perhaps as another.
     LinkBack,
 }
 
@@ -70,22 +78,54 @@ pub struct State {
     patience: Duration,
     jitter: Jitter,
     xid: u32,
+    /// When there first was reason to look for a lease; patience may begin anew once, not for ever.
+    first: Duration,
     /// When looking for a lease began.
     began: Duration,
     /// When [`Event::Timeout`] is due; [`Duration::MAX`] for never.
     pub deadline: Duration,
     phase: Phase,
+    /// A server that offered and did not give: others are preferred for a while.
+    left: Option<Ipv4Addr>,
     /// Whether any server ever made an offer, for the reason when there is no lease.
     pub offered: bool,
+    /// The last address that was given back, and who had it; for the same reason.
+    pub taken: Option<(Ipv4Addr, MacAddress)>,
 }
 
 #[derive(Clone, Debug)]
 enum Phase {
-    Selecting { tries: u32 },
-    Requesting { offer: Lease, tries: u32, asked: Duration },
-    Bound { lease: Lease, since: Duration },
-    Renewing { lease: Lease, since: Duration, asked: Duration },
-    Rebinding { lease: Lease, since: Duration, asked: Duration },
+    Selecting {
+        tries: u32,
+    },
+    Requesting {
+        offer: Lease,
+        tries: u32,
+        asked: Duration,
+    },
+    /// Given, and not used before it is known that nobody else does.
+    Checking {
+        lease: Lease,
+        since: Duration,
+    },
+    Bound {
+        lease: Lease,
+        since: Duration,
+    },
+    /// Asks to keep the lease: its own server, or any once `rebinding`.
+    Extending {
+        lease: Lease,
+        since: Duration,
+        asked: Duration,
+        rebinding: bool,
+    },
+    /// Asks any server whether the lease holds on the link as it is now.
+    Confirming {
+        lease: Lease,
+        since: Duration,
+        asked: Duration,
+        tries: u32,
+    },
     Ended,
 }
 
@@ -97,10 +137,13 @@ impl State {
             patience,
             jitter: Jitter::new(seed),
             xid: 0,
+            first: now,
             began: now,
             deadline: now,
             phase: Phase::Selecting { tries: 0 },
+            left: None,
             offered: false,
+            taken: None,
         };
         state.new_xid();
         state
@@ -109,11 +152,24 @@ impl State {
     /// The lease in force.
     pub fn lease(&self) -> Option<&Lease> {
         match &self.phase {
-            Phase::Bound { lease, .. } | Phase::Renewing { lease, .. } | Phase::Rebinding { lease, .. } => {
+            Phase::Bound { lease, .. } | Phase::Extending { lease, .. } | Phase::Confirming { lease, .. } => {
                 Some(lease)
             }
             _ => None,
         }
+    }
+
+    /// The lease whose address is to be looked for on the link, before [`Event::Checked`] tells.
+    pub fn unchecked(&self) -> Option<&Lease> {
+        match &self.phase {
+            Phase::Checking { lease, .. } => Some(lease),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is to be heard before the deadline.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Bound { .. } | Phase::Ended)
     }
 
     fn new_xid(&mut self) {
@@ -137,48 +193,72 @@ impl State {
         self
     }
 
+    /// The same after a lease was lost: it is looked for again with fresh patience.
+    fn select_anew(mut self, now: Duration, at: Duration) -> Self {
+        (self.first, self.began) = (now, now);
+        self.select(at)
+    }
+
     /// Has every server of the link asked whether the lease still holds there, or goes on looking at once. Who is
     /// on another network now is told so by a NAK.
     fn link_back(mut self, now: Duration) -> Self {
         match self.phase.clone() {
-            Phase::Bound { lease, since } | Phase::Renewing { lease, since, .. } => {
+            Phase::Bound { lease, since } | Phase::Extending { lease, since, .. } => {
                 self.new_xid();
-                self.phase = Phase::Rebinding { lease, since, asked: now };
+                self.phase = Phase::Confirming { lease, since, asked: now, tries: 0 };
             }
-            Phase::Rebinding { .. } => {}
-            Phase::Selecting { .. } => self.phase = Phase::Selecting { tries: 0 },
-            Phase::Requesting { .. } | Phase::Ended => return self,
+            Phase::Confirming { lease, since, asked, .. } => {
+                self.phase = Phase::Confirming { lease, since, asked, tries: 0 };
+            }
+            Phase::Selecting { .. } => {
+                // A switch begins to learn the port only now.
+                self.began = now.min(self.first.saturating_add(self.patience));
+                self.phase = Phase::Selecting { tries: 0 };
+            }
+            Phase::Requesting { .. } | Phase::Checking { .. } | Phase::Ended => return self,
         }
         self.deadline = now;
         self
     }
 
     fn bound(mut self, lease: Lease, since: Duration) -> (Self, Vec<Action>) {
-        self.deadline =
-            if lease.duration.is_none() { Duration::MAX } else { since.saturating_add(lease.renew_after) };
-        self.phase = Phase::Bound { lease: lease.clone(), since };
+        self.settle(lease.clone(), since);
         (self, vec![Action::Bound(lease)])
     }
 
-    /// Asks to keep the lease, and plans the next try half way to `limit`.
-    fn extend(mut self, lease: Lease, since: Duration, now: Duration, renewing: bool) -> (Self, Vec<Action>) {
-        let limit = since.saturating_add(if renewing {
-            lease.rebind_after
-        } else {
-            lease.duration.unwrap_or(Duration::MAX)
-        });
-        // A lease without end is only asked about after the link was away: half of for ever would be never.
-        let wait = if lease.duration.is_some() { limit.saturating_sub(now) / 2 } else { Duration::ZERO };
+    fn settle(&mut self, lease: Lease, since: Duration) {
+        self.deadline =
+            if lease.duration.is_none() { Duration::MAX } else { since.saturating_add(lease.renew_after) };
+        (self.left, self.taken) = (None, None);
+        self.phase = Phase::Bound { lease, since };
+    }
+
+    /// Another machine has the address that was just leased: it goes back to the server.
+    fn decline(mut self, lease: &Lease, holder: MacAddress, now: Duration) -> (Self, Vec<Action>) {
+        let address = lease.plan.address;
+        self.taken = Some((address, holder));
+        self.new_xid();
+        let payload = self.envelope(now, false).decline(address, lease.server);
+        let send = Action::Send { payload, to: Destination::Broadcast };
+        (self.select(now.saturating_add(DECLINE_WAIT)), vec![send])
+    }
+
+    /// Asks to keep the lease, and plans the next try half way to the limit.
+    fn extend(mut self, lease: Lease, since: Duration, now: Duration) -> (Self, Vec<Action>) {
+        let rebind_at = since.saturating_add(lease.rebind_after);
+        let rebinding = now >= rebind_at;
+        let limit =
+            if rebinding { since.saturating_add(lease.duration.unwrap_or(Duration::MAX)) } else { rebind_at };
+        let wait = limit.saturating_sub(now) / 2;
         self.deadline = limit.min(now.saturating_add(wait.max(MIN_RENEW_WAIT)));
-        let to = if renewing { Destination::Server(lease.server) } else { Destination::Broadcast };
-        let payload =
-            Envelope { elapsed: Duration::ZERO, ..self.envelope(now, false) }.renew(lease.plan.address);
-        self.phase = if renewing {
-            Phase::Renewing { lease, since, asked: now }
-        } else {
-            Phase::Rebinding { lease, since, asked: now }
-        };
+        let to = if rebinding { Destination::Broadcast } else { Destination::Server(lease.server) };
+        let payload = self.renewal(&lease, now);
+        self.phase = Phase::Extending { lease, since, asked: now, rebinding };
         (self, vec![Action::Send { payload, to }])
+    }
+
+    fn renewal(&self, lease: &Lease, now: Duration) -> Vec<u8> {
+        Envelope { elapsed: Duration::ZERO, ..self.envelope(now, false) }.renew(lease.plan.address)
     }
 }
 
@@ -189,11 +269,18 @@ pub fn step(state: State, event: Event, now: Duration) -> (State, Vec<Action>) {
         Event::Timeout => (state, Vec::new()),
         Event::Heard(message) if is_ours(&message, state.xid, state.mac) => heard(state, &message, now),
         Event::Heard(_) => (state, Vec::new()),
+        Event::Checked(holder) => match (state.phase.clone(), holder) {
+            (Phase::Checking { lease, since }, None) => state.bound(lease, since),
+            (Phase::Checking { lease, .. }, Some(holder)) => state.decline(&lease, holder, now),
+            _ => (state, Vec::new()),
+        },
         Event::LinkBack => (state.link_back(now), Vec::new()),
     }
 }
 
 fn timeout(mut state: State, now: Duration) -> (State, Vec<Action>) {
+    let over =
+        |lease: &Lease, since: Duration| lease.duration.is_some_and(|d| now >= since.saturating_add(d));
     match state.phase.clone() {
         Phase::Selecting { .. } | Phase::Requesting { .. }
             if now.saturating_sub(state.began) >= state.patience =>
@@ -209,25 +296,37 @@ fn timeout(mut state: State, now: Duration) -> (State, Vec<Action>) {
             state.phase = Phase::Selecting { tries: tries + 1 };
             (state, vec![Action::Send { payload, to: Destination::Broadcast }])
         }
-        Phase::Requesting { tries, .. } if tries >= MAX_REQUESTS => timeout(state.select(now), now),
+        Phase::Requesting { offer, tries, .. } if tries >= MAX_REQUESTS => {
+            state.left = Some(offer.server);
+            timeout(state.select(now), now)
+        }
         Phase::Requesting { offer, tries, asked } => request(state, offer, tries, asked, now),
+        Phase::Checking { lease, since } => state.bound(lease, since),
+        Phase::Bound { lease, since }
+        | Phase::Extending { lease, since, .. }
+        | Phase::Confirming { lease, since, .. }
+            if over(&lease, since) =>
+        {
+            let (state, mut actions) = timeout(state.select_anew(now, now), now);
+            actions.insert(0, Action::Lost);
+            (state, actions)
+        }
         Phase::Bound { lease, since } => {
             state.new_xid();
-            state.extend(lease, since, now, true)
+            state.extend(lease, since, now)
         }
-        Phase::Renewing { lease, since, .. } => {
-            let renewing = now < since.saturating_add(lease.rebind_after);
-            state.extend(lease, since, now, renewing)
+        Phase::Extending { lease, since, .. } => state.extend(lease, since, now),
+        Phase::Confirming { lease, since, tries, .. } if tries >= MAX_CONFIRMS => {
+            state.settle(lease, since);
+            state.deadline = state.deadline.max(now.saturating_add(NAK_WAIT));
+            (state, Vec::new())
         }
-        Phase::Rebinding { lease, since, .. } => {
-            if lease.duration.is_some_and(|d| now >= since.saturating_add(d)) {
-                // A lost address is looked for again with fresh patience.
-                state.began = now;
-                let (state, mut actions) = timeout(state.select(now), now);
-                actions.insert(0, Action::Lost);
-                return (state, actions);
-            }
-            state.extend(lease, since, now, false)
+        Phase::Confirming { lease, since, tries, .. } => {
+            let payload = state.renewal(&lease, now);
+            let end = since.saturating_add(lease.duration.unwrap_or(Duration::MAX));
+            state.deadline = now.saturating_add(state.back_off(tries + 1)).min(end);
+            state.phase = Phase::Confirming { lease, since, asked: now, tries: tries + 1 };
+            (state, vec![Action::Send { payload, to: Destination::Broadcast }])
         }
         Phase::Ended => {
             state.deadline = Duration::MAX;
@@ -254,34 +353,51 @@ fn heard(mut state: State, message: &Message, now: Duration) -> (State, Vec<Acti
     match (state.phase.clone(), kind) {
         (Phase::Selecting { tries }, Some(MessageType::Offer)) if tries > 0 => {
             match Lease::from_message(message) {
-                Some(offer) => {
+                Some(offer) if state.left != Some(offer.server) || tries >= BROADCAST_FROM => {
                     state.offered = true;
                     request(state, offer, 0, now, now)
                 }
-                None => (state, Vec::new()),
+                _ => (state, Vec::new()),
             }
         }
         (Phase::Requesting { offer, asked, .. }, Some(MessageType::Ack)) => {
             match Lease::from_message(message) {
-                Some(lease) if lease.server == offer.server => state.bound(lease, asked),
+                Some(lease) if lease.server == offer.server => {
+                    state.phase = Phase::Checking { lease, since: asked };
+                    state.deadline = now.saturating_add(CHECK_WAIT);
+                    (state, Vec::new())
+                }
                 _ => (state, Vec::new()),
             }
         }
-        (Phase::Requesting { .. }, Some(MessageType::Nak)) => {
+        (Phase::Requesting { offer, .. }, Some(MessageType::Nak)) if is_of(message, offer.server) => {
             (state.select(now.saturating_add(NAK_WAIT)), Vec::new())
         }
         (
-            Phase::Renewing { lease: old, asked, .. } | Phase::Rebinding { lease: old, asked, .. },
+            Phase::Extending { lease: old, asked, .. } | Phase::Confirming { lease: old, asked, .. },
             Some(MessageType::Ack),
         ) => match Lease::from_message(message) {
             // Another address in the answer to a renewal is a fault of the server; keep asking.
             Some(lease) if lease.plan.address == old.plan.address => state.bound(lease, asked),
             _ => (state, Vec::new()),
         },
-        (Phase::Renewing { .. } | Phase::Rebinding { .. }, Some(MessageType::Nak)) => {
-            state.began = now;
-            (state.select(now.saturating_add(NAK_WAIT)), vec![Action::Lost])
+        // Whoever was not asked has no say in it.
+        (Phase::Extending { lease, rebinding: false, .. }, Some(MessageType::Nak))
+            if !is_of(message, lease.server) =>
+        {
+            (state, Vec::new())
+        }
+        (Phase::Extending { .. } | Phase::Confirming { .. }, Some(MessageType::Nak)) => {
+            (state.select_anew(now, now.saturating_add(NAK_WAIT)), vec![Action::Lost])
         }
         _ => (state, Vec::new()),
+    }
+}
+
+/// Whether a message is of this server, as far as it says.
+fn is_of(message: &Message, server: Ipv4Addr) -> bool {
+    match message.opts().get(OptionCode::ServerIdentifier) {
+        Some(DhcpOption::ServerIdentifier(ip)) => *ip == server,
+        _ => true,
     }
 }

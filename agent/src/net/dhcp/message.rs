@@ -58,6 +58,12 @@ impl Envelope {
         self.encode(MessageType::Request, address, &[])
     }
 
+    /// Gives back an address that another machine has; asks for nothing (RFC 2131, table 5).
+    pub(super) fn decline(self, address: Ipv4Addr, server: Ipv4Addr) -> Vec<u8> {
+        let own = [DhcpOption::RequestedIpAddress(address), DhcpOption::ServerIdentifier(server)];
+        self.encode(MessageType::Decline, Ipv4Addr::UNSPECIFIED, &own)
+    }
+
     fn encode(self, kind: MessageType, client: Ipv4Addr, own: &[DhcpOption]) -> Vec<u8> {
         let none = Ipv4Addr::UNSPECIFIED;
         let hardware = self.mac.as_bytes();
@@ -70,9 +76,11 @@ impl Envelope {
         opts.insert(DhcpOption::MessageType(kind));
         // Hardware type 1 and the address: what firmware sends too, so the server keeps one lease for both.
         opts.insert(DhcpOption::ClientIdentifier([&[1], hardware.as_slice()].concat()));
-        opts.insert(DhcpOption::MaxMessageSize(MAX_SIZE));
-        opts.insert(DhcpOption::ClassIdentifier(VENDOR_CLASS.to_vec()));
-        opts.insert(DhcpOption::ParameterRequestList(WANTED.to_vec()));
+        if kind != MessageType::Decline {
+            opts.insert(DhcpOption::MaxMessageSize(MAX_SIZE));
+            opts.insert(DhcpOption::ClassIdentifier(VENDOR_CLASS.to_vec()));
+            opts.insert(DhcpOption::ParameterRequestList(WANTED.to_vec()));
+        }
         for option in own {
             opts.insert(option.clone());
         }

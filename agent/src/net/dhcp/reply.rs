@@ -41,10 +41,11 @@ pub(super) fn read(payload: &[u8]) -> Option<Message> {
     let mut clean = header.to_vec();
     for code in USED {
         let Some(value) = options.get(&code).filter(|value| has_form(code, value)) else { continue };
-        // Longer ones would have to be split again, and none we use is.
-        let Ok(len) = u8::try_from(value.len()) else { continue };
-        clean.extend([code, len]);
-        clean.extend(value);
+        // Long ones, such as many routes, are split again as they came.
+        for part in value.chunks(usize::from(u8::MAX)) {
+            clean.extend([code, u8::try_from(part.len()).unwrap_or(u8::MAX)]);
+            clean.extend(part);
+        }
     }
     clean.push(END);
     Message::decode(&mut Decoder::new(&clean)).ok()
@@ -107,6 +108,25 @@ mod tests {
             read(&packet(&[6, 4, 10, 0, 0, 1, 1, 4, 255, 255, 255, 0, 6, 4, 10, 0, 0, 2, 255])).unwrap();
         let both = DhcpOption::DomainNameServer(vec![[10, 0, 0, 1].into(), [10, 0, 0, 2].into()]);
         assert_eq!(message.opts().get(OptionCode::DomainNameServer), Some(&both));
+    }
+
+    #[test]
+    fn an_option_longer_than_one_part_is_taken_whole() {
+        // Forty routes of seven bytes: 10.N.0.0/16 by 10.0.0.1.
+        let routes: Vec<u8> = (1..=40).flat_map(|n| [16, 10, n, 10, 0, 0, 1]).collect();
+        let (first, second) = routes.split_at(250);
+        let mut options = vec![121, 250];
+        options.extend(first);
+        options.extend([53, 1, 5, 121, 30]);
+        options.extend(second);
+        let message = read(&packet(&options)).unwrap();
+        let Some(DhcpOption::ClasslessStaticRoute(list)) =
+            message.opts().get(OptionCode::ClasslessStaticRoute)
+        else {
+            panic!("{message:?}")
+        };
+        assert_eq!(list.len(), 40);
+        assert!(message.opts().msg_type().is_some());
     }
 
     #[test]

@@ -7,8 +7,9 @@ use super::reply::Answer;
 
 /// A time of all ones is one without end (RFC 8415, section 7.7).
 const INFINITE: u32 = u32::MAX;
-/// Leases shorter than this, in seconds, would have us renew all the time.
-const MIN_LEASE: u32 = 60;
+/// Leases shorter than this, in seconds, would have us renew all the time. Longer ones are kept to: who holds on to an
+/// address for longer than it was given may share it with the next.
+const MIN_LEASE: u32 = 10;
 
 /// Addresses for a time, with the settings that came along; or settings alone.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,11 +3,13 @@
 //! Times are durations since some fixed start of the caller's choice. Nothing here reads a clock or a socket; the
 //! caller delivers [`Event::Timeout`] once [`State::deadline`] has passed.
 
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use dhcproto::v6::MessageType;
 use farrier_shared::contract::MacAddress;
 
+pub use super::event::{Action, Event, Want};
 use super::lease::Lease6;
 use super::message::{Question, duid, iaid};
 use super::reply::{Answer, Kind, Status};
@@ -18,47 +20,15 @@ use crate::net::jitter::{Jitter, back_off};
 const BACK_OFF: [u64; 4] = [1, 2, 4, 8];
 /// Unanswered requests for one offer before we look for another.
 const MAX_REQUESTS: u32 = 4;
-/// Unanswered confirmations before the lease is taken as good (RFC 8415, section 18.2.3: ten seconds).
-const MAX_CONFIRMS: u32 = 4;
+/// Unanswered confirmations before the lease is taken as good: longer than a port is learning, where the RFC has ten
+/// seconds (section 18.2.3).
+const MAX_CONFIRMS: u32 = 8;
 /// Shortest wait between renewals (RFC 8415, section 7.6: REN_TIMEOUT).
 const MIN_RENEW_WAIT: Duration = Duration::from_secs(10);
 /// Wait after a refusal, so that a confused server is not flooded.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 /// A server that is to be taken at once (RFC 8415, section 18.2.1).
 const AT_ONCE: u8 = 255;
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// An address, with settings.
-    Address,
-    /// Settings alone: the address comes from elsewhere.
-    Settings,
-}
-
-/// What happens to the client.
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// The deadline passed.
-    Timeout,
-    /// A message was heard, ours or not.
-    Heard(Box<Answer>),
-    /// The link was away and is back, perhaps as another.
-    LinkBack,
-}
-
-/// What the caller is to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Send these bytes to all servers of the link.
-    Send(Vec<u8>),
-    /// Addresses or settings were given, or extended.
-    Bound(Lease6),
-    /// The addresses must not be used any longer.
-    Lost,
-    /// Patience is at an end.
-    GiveUp,
-}
 
 /// The client between two events.
 #[derive(Clone, Debug)]
@@ -68,11 +38,15 @@ pub struct State {
     patience: Duration,
     jitter: Jitter,
     xid: u32,
+    /// When there first was reason to look for a lease; patience may begin anew once, not for ever.
+    first: Duration,
     /// When the present exchange began.
     began: Duration,
     /// When [`Event::Timeout`] is due; [`Duration::MAX`] for never.
     pub deadline: Duration,
     phase: Phase,
+    /// A server that offered and did not give, by DUID: others are preferred for a while.
+    left: Option<Vec<u8>>,
     /// Whether any server ever offered anything, for the reason when there is no lease.
     pub offered: bool,
 }
@@ -84,8 +58,11 @@ enum Phase {
         tries: u32,
         best: Option<Answer>,
     },
+    /// Asks one server for what it offered, or, with a lease in force that it has forgotten, to have it again.
     Requesting {
-        offer: Answer,
+        server: Vec<u8>,
+        addresses: Vec<Ipv6Addr>,
+        held: Option<(Lease6, Duration)>,
         tries: u32,
         asked: Duration,
     },
@@ -116,9 +93,11 @@ impl State {
             patience,
             jitter: Jitter::new(seed),
             xid: 0,
+            first: now,
             began: now,
             deadline: now,
             phase,
+            left: None,
             offered: false,
         };
         state.new_xid();
@@ -131,8 +110,14 @@ impl State {
             Phase::Bound { lease, .. } | Phase::Extending { lease, .. } | Phase::Confirming { lease, .. } => {
                 Some(lease)
             }
+            Phase::Requesting { held, .. } => held.as_ref().map(|(lease, _)| lease),
             _ => None,
         }
+    }
+
+    /// Whether nothing is to be heard before the deadline.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Bound { .. } | Phase::Ended)
     }
 
     /// The number of our association, which answers must be read for.
@@ -155,10 +140,15 @@ impl State {
 
     fn look(mut self, at: Duration) -> Self {
         self.new_xid();
-        self.began = at;
         self.phase = Phase::Looking { tries: 0, best: None };
         self.deadline = at;
         self
+    }
+
+    /// The same after a lease was lost: it is looked for again with fresh patience.
+    fn look_anew(mut self, now: Duration, at: Duration) -> Self {
+        (self.first, self.began) = (now, now);
+        self.look(at)
     }
 
     fn bound(mut self, lease: Lease6, since: Duration) -> (Self, Vec<Action>) {
@@ -169,6 +159,7 @@ impl State {
     fn settle(&mut self, lease: Lease6, since: Duration) {
         self.deadline =
             if lease.duration.is_none() { Duration::MAX } else { since.saturating_add(lease.renew_after) };
+        self.left = None;
         self.phase = Phase::Bound { lease, since };
     }
 
@@ -189,6 +180,10 @@ pub fn step(mut state: State, event: Event, now: Duration) -> (State, Vec<Action
             heard(state, *answer, now)
         }
         Event::Heard(_) => (state, Vec::new()),
+        Event::Taken(address) => match state.lease().cloned() {
+            Some(lease) if lease.addresses.contains(&address) => decline(state, &lease, address, now),
+            _ => (state, Vec::new()),
+        },
         Event::LinkBack => {
             link_back(&mut state, now);
             (state, Vec::new())
@@ -207,7 +202,13 @@ fn link_back(state: &mut State, now: Duration) {
             state.phase = Phase::Confirming { lease, since, tries: 0 };
             state.deadline = now;
         }
+        Phase::Confirming { lease, since, .. } => {
+            state.phase = Phase::Confirming { lease, since, tries: 0 };
+            state.deadline = now;
+        }
         Phase::Looking { .. } => {
+            // A switch begins to learn the port only now.
+            state.began = now.min(state.first.saturating_add(state.patience));
             state.phase = Phase::Looking { tries: 0, best: None };
             state.deadline = now;
         }
@@ -215,10 +216,22 @@ fn link_back(state: &mut State, now: Duration) {
     }
 }
 
+/// Another machine has an address of the lease: it goes back to the server (RFC 8415, section 18.2.8), in one message,
+/// since a server that misses it only offers the address again. All others go with it, as one association.
+fn decline(mut state: State, lease: &Lease6, address: Ipv6Addr, now: Duration) -> (State, Vec<Action>) {
+    state.new_xid();
+    (state.first, state.began) = (now, now);
+    let question = state.question(MessageType::Decline, now);
+    let payload = Question { server: Some(&lease.server), addresses: Some(&[address]), ..question }.encode();
+    (state.look(now.saturating_add(REFUSAL_WAIT)), vec![Action::Send(payload), Action::Lost])
+}
+
 fn timeout(mut state: State, now: Duration) -> (State, Vec<Action>) {
+    let over =
+        |lease: &Lease6, since: Duration| lease.duration.is_some_and(|d| now >= since.saturating_add(d));
     match state.phase.clone() {
-        Phase::Looking { best: Some(offer), .. } => request(state, offer, 0, now, now),
-        Phase::Looking { .. } | Phase::Requesting { .. }
+        Phase::Looking { best: Some(offer), .. } => request(state, &offer, now),
+        Phase::Looking { .. } | Phase::Requesting { held: None, .. }
             if now.saturating_sub(state.began) >= state.patience =>
         {
             state.phase = Phase::Ended;
@@ -237,36 +250,41 @@ fn timeout(mut state: State, now: Duration) -> (State, Vec<Action>) {
             state.phase = Phase::Looking { tries: tries + 1, best: None };
             (state, vec![Action::Send(payload)])
         }
-        Phase::Requesting { tries, .. } if tries >= MAX_REQUESTS => {
-            // Patience runs on: a server that offers and never gives must not keep us for ever.
-            let began = state.began;
-            let mut state = state.look(now);
-            state.began = began;
-            timeout(state, now)
+        Phase::Requesting { held: Some((lease, since)), .. }
+        | Phase::Bound { lease, since }
+        | Phase::Extending { lease, since, .. }
+        | Phase::Confirming { lease, since, .. }
+            if over(&lease, since) =>
+        {
+            let (state, mut actions) = timeout(state.look_anew(now, now), now);
+            actions.insert(0, Action::Lost);
+            (state, actions)
         }
-        Phase::Requesting { offer, tries, asked } => request(state, offer, tries, asked, now),
+        Phase::Requesting { held: Some(_), tries, .. } if tries >= MAX_REQUESTS => {
+            (state.look_anew(now, now.saturating_add(REFUSAL_WAIT)), vec![Action::Lost])
+        }
+        Phase::Requesting { server, tries, .. } if tries >= MAX_REQUESTS => {
+            // Patience runs on: a server that offers and never gives must not keep us for ever.
+            state.left = Some(server);
+            timeout(state.look(now), now)
+        }
+        Phase::Requesting { .. } => ask(state, now),
         Phase::Bound { lease, since } => {
             state.new_xid();
             state.began = now;
             extend(state, lease, since, now)
         }
-        Phase::Extending { lease, since, .. } => {
-            if lease.duration.is_some_and(|d| now >= since.saturating_add(d)) {
-                // A lost address is looked for again with fresh patience.
-                let (state, mut actions) = timeout(state.look(now), now);
-                actions.insert(0, Action::Lost);
-                return (state, actions);
-            }
-            extend(state, lease, since, now)
-        }
+        Phase::Extending { lease, since, .. } => extend(state, lease, since, now),
         Phase::Confirming { lease, since, tries } if tries >= MAX_CONFIRMS => {
             state.settle(lease, since);
+            state.deadline = state.deadline.max(now.saturating_add(REFUSAL_WAIT));
             (state, Vec::new())
         }
         Phase::Confirming { lease, since, tries } => {
             let question = state.question(MessageType::Confirm, now);
             let payload = Question { addresses: Some(&lease.addresses), ..question }.encode();
-            state.deadline = now.saturating_add(state.back_off(tries + 1));
+            let end = since.saturating_add(lease.duration.unwrap_or(Duration::MAX));
+            state.deadline = now.saturating_add(state.back_off(tries + 1)).min(end);
             state.phase = Phase::Confirming { lease, since, tries: tries + 1 };
             (state, vec![Action::Send(payload)])
         }
@@ -277,21 +295,25 @@ fn timeout(mut state: State, now: Duration) -> (State, Vec<Action>) {
     }
 }
 
-fn request(
-    mut state: State,
-    offer: Answer,
-    tries: u32,
-    asked: Duration,
-    now: Duration,
-) -> (State, Vec<Action>) {
-    if tries == 0 {
-        state.new_xid();
-    }
-    let addresses: Vec<_> = offer.addresses.iter().map(|a| a.address).collect();
+/// Takes up an offer.
+fn request(mut state: State, offer: &Answer, now: Duration) -> (State, Vec<Action>) {
+    let addresses = offer.addresses.iter().map(|a| a.address).collect();
+    let server = offer.server.clone();
+    state.new_xid();
+    state.phase = Phase::Requesting { server, addresses, held: None, tries: 0, asked: now };
+    ask(state, now)
+}
+
+/// Sends the request of the present phase.
+fn ask(mut state: State, now: Duration) -> (State, Vec<Action>) {
     let question = state.question(MessageType::Request, now);
-    let payload = Question { server: Some(&offer.server), addresses: Some(&addresses), ..question }.encode();
-    state.deadline = now.saturating_add(state.back_off(tries + 1));
-    state.phase = Phase::Requesting { offer, tries: tries + 1, asked };
+    let Phase::Requesting { server, addresses, tries, .. } = &mut state.phase else {
+        return (state, Vec::new());
+    };
+    *tries += 1;
+    let tries = *tries;
+    let payload = Question { server: Some(server), addresses: Some(addresses), ..question }.encode();
+    state.deadline = now.saturating_add(state.back_off(tries));
     (state, vec![Action::Send(payload)])
 }
 
@@ -317,46 +339,61 @@ fn heard(mut state: State, answer: Answer, now: Duration) -> (State, Vec<Action>
             if state.want == Want::Address && tries > 0 && gives_address =>
         {
             state.offered = true;
-            if tries > 1 || answer.preference == AT_ONCE {
-                return request(state, answer, 0, now, now);
+            let was_left = state.left.as_deref() == Some(answer.server.as_slice());
+            if tries > 1 || answer.preference == AT_ONCE && !was_left {
+                return request(state, &answer, now);
             }
             // Offers are collected until the first wait is over.
-            let better = best.as_ref().is_none_or(|b| answer.preference > b.preference);
+            let rank = |a: &Answer| (state.left.as_deref() != Some(a.server.as_slice()), a.preference);
+            let better = best.as_ref().is_none_or(|b| rank(&answer) > rank(b));
             state.phase = Phase::Looking { tries, best: if better { Some(answer) } else { best } };
             (state, Vec::new())
         }
-        (Phase::Looking { tries, .. }, Kind::Reply) if state.want == Want::Settings && tries > 0 => {
+        (Phase::Looking { tries, .. }, Kind::Reply)
+            if state.want == Want::Settings && tries > 0 && answer.status == Status::Success =>
+        {
             // Settings are asked for once: the run is shorter than any refresh time worth having.
             let settings = Answer { addresses: Vec::new(), ..answer };
             state.bound(Lease6::from_answer(&settings), now)
         }
-        (Phase::Requesting { offer, asked, .. }, Kind::Reply) if answer.server == offer.server => {
+        (Phase::Requesting { server, held, asked, .. }, Kind::Reply) if answer.server == server => {
             if gives_address {
                 state.bound(Lease6::from_answer(&answer), asked)
+            } else if held.is_some() {
+                (state.look_anew(now, now.saturating_add(REFUSAL_WAIT)), vec![Action::Lost])
             } else {
-                let began = state.began;
-                let mut state = state.look(now.saturating_add(REFUSAL_WAIT));
-                state.began = began;
-                (state, Vec::new())
+                (state.look(now.saturating_add(REFUSAL_WAIT)), Vec::new())
             }
         }
-        (Phase::Extending { lease, asked, .. }, Kind::Reply) => {
+        (Phase::Extending { lease, since, asked }, Kind::Reply) => {
             let same = answer.addresses.iter().any(|a| lease.addresses.contains(&a.address));
             if gives_address && same {
                 return state.bound(Lease6::from_answer(&answer), asked);
             }
             match (answer.status, answer.ia_status) {
-                (Status::NoBinding | Status::NotOnLink, _) | (_, Status::NoBinding | Status::NotOnLink) => {
-                    (state.look(now.saturating_add(REFUSAL_WAIT)), vec![Action::Lost])
+                (Status::NotOnLink, _) | (_, Status::NotOnLink) => {
+                    (state.look_anew(now, now.saturating_add(REFUSAL_WAIT)), vec![Action::Lost])
+                }
+                // A server that was started anew: the addresses are ours for as long as they were given, and asked
+                // for again (RFC 8415, section 18.2.10.1).
+                (Status::NoBinding, _) | (_, Status::NoBinding) => {
+                    state.new_xid();
+                    let addresses = lease.addresses.clone();
+                    let held = Some((lease, since));
+                    state.phase =
+                        Phase::Requesting { server: answer.server, addresses, held, tries: 0, asked: now };
+                    state.deadline = now.saturating_add(REFUSAL_WAIT);
+                    (state, Vec::new())
                 }
                 // Other faults of the server: keep asking until the time is over.
                 _ => (state, Vec::new()),
             }
         }
         (Phase::Confirming { lease, since, .. }, Kind::Reply) => match answer.status {
-            Status::NotOnLink => (state.look(now), vec![Action::Lost]),
+            Status::NotOnLink => (state.look_anew(now, now), vec![Action::Lost]),
             Status::Success => {
                 state.settle(lease, since);
+                state.deadline = state.deadline.max(now.saturating_add(REFUSAL_WAIT));
                 (state, Vec::new())
             }
             _ => (state, Vec::new()),

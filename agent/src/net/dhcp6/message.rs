@@ -54,8 +54,8 @@ impl Question<'_> {
         // In hundredths of a second (RFC 8415, section 21.9).
         let hundredths = u16::try_from(self.elapsed.as_millis() / 10).unwrap_or(u16::MAX);
         opts.insert(DhcpOption::ElapsedTime(hundredths));
-        // A confirmation asks for no settings (RFC 8415, section 18.2.3).
-        if self.kind != MessageType::Confirm {
+        // These ask for no settings (RFC 8415, sections 18.2.3 and 18.2.8).
+        if !matches!(self.kind, MessageType::Confirm | MessageType::Decline) {
             opts.insert(DhcpOption::ORO(ORO { opts: WANTED.to_vec() }));
         }
         if let Some(addresses) = self.addresses {

@@ -2,6 +2,7 @@
 //! ([`Lease6`]), and the edge that runs it on an interface ([`client`]).
 
 pub mod client;
+mod event;
 mod lease;
 pub mod machine;
 mod message;

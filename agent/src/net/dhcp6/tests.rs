@@ -230,13 +230,88 @@ fn a_lease_is_renewed_with_its_server_then_with_any_then_lost() {
 }
 
 #[test]
-fn a_server_that_forgot_us_is_asked_anew() {
+fn a_server_that_forgot_us_is_asked_for_the_same_address_while_it_is_ours() {
     let (state, now, renew) = fire(bound());
-    let forgot = vec![association(iaid(&renew), vec![status(Code::NoBinding)])];
-    let (state, actions) = step(state, answer(&renew, MessageType::Reply, forgot), now);
-    assert_eq!(actions, [Action::Lost]);
-    let (_, _, message) = fire(state);
+    let inner = |code| vec![association(iaid(&renew), vec![status(code)])];
+    let (state, actions) = step(state, answer(&renew, MessageType::Reply, inner(Code::NoBinding)), now);
+    assert_eq!((actions.len(), state.lease().is_some()), (0, true));
+    let (state, now, request) = fire(state);
+    assert_eq!(request.msg_type(), MessageType::Request);
+    let Some(DhcpOption::IANA(ia)) = request.opts().get(OptionCode::IANA) else { panic!("{request:?}") };
+    assert!(ia.opts.get(OptionCode::IAAddr).is_some());
+    let (given, actions) = step(state.clone(), gives(&request, MessageType::Reply), now);
+    assert!(matches!(actions.as_slice(), [Action::Bound(_)]) && given.lease().is_some());
+    let refused = answer(&request, MessageType::Reply, inner(Code::NoAddrsAvail));
+    let (after, actions) = step(state.clone(), refused, now);
+    assert_eq!((actions, after.lease()), (vec![Action::Lost], None));
+    let mut silent = state;
+    while silent.lease().is_some() {
+        let now = silent.deadline;
+        assert!(now < seconds(1100), "a server that says no more is left");
+        (silent, _) = step(silent, Event::Timeout, now);
+    }
+    let (_, _, message) = fire(silent);
     assert_eq!(message.msg_type(), MessageType::Solicit);
+}
+
+#[test]
+fn an_address_that_is_of_another_link_is_given_up_at_once() {
+    let (state, now, renew) = fire(bound());
+    let moved = vec![association(iaid(&renew), vec![status(Code::NotOnLink)])];
+    let (state, actions) = step(state, answer(&renew, MessageType::Reply, moved), now);
+    assert_eq!((actions, state.lease()), (vec![Action::Lost], None));
+}
+
+#[test]
+fn an_address_another_machine_has_goes_back() {
+    let ours: Ipv6Addr = ADDRESS.parse().unwrap();
+    let now = seconds(3);
+    let (same, actions) = step(bound(), Event::Taken("fd00::78".parse().unwrap()), now);
+    assert!(actions.is_empty() && same.lease().is_some(), "not ours");
+    let (state, actions) = step(bound(), Event::Taken(ours), now);
+    let [Action::Send(payload), Action::Lost] = actions.as_slice() else { panic!("{actions:?}") };
+    let decline = decode(payload);
+    assert_eq!(decline.msg_type(), MessageType::Decline);
+    assert!(decline.opts().get(OptionCode::ServerId).is_some());
+    assert!(decline.opts().get(OptionCode::ORO).is_none());
+    let Some(DhcpOption::IANA(ia)) = decline.opts().get(OptionCode::IANA) else { panic!("{decline:?}") };
+    let Some(DhcpOption::IAAddr(back)) = ia.opts.get(OptionCode::IAAddr) else { panic!("{ia:?}") };
+    assert_eq!(back.addr, ours);
+    let (_, at, solicit) = fire(state);
+    assert_eq!((at, solicit.msg_type()), (seconds(4), MessageType::Solicit));
+}
+
+#[test]
+fn a_server_that_offers_and_never_gives_does_not_keep_the_others_out() {
+    let (state, now, solicit) = fire(start(Want::Address));
+    let (mut state, _) = step(state, gives(&solicit, MessageType::Advertise), now);
+    for _ in 0..4 {
+        (state, _, _) = fire(state);
+    }
+    let (state, now, solicit) = fire(state);
+    assert_eq!(solicit.msg_type(), MessageType::Solicit);
+    let offer = |state: State, server, preference| {
+        let ia = association(iaid(&solicit), vec![address(ADDRESS, 4000)]);
+        let options = vec![ia, DhcpOption::Preference(preference)];
+        step(state, answer_of(server, &solicit, MessageType::Advertise, options), now)
+    };
+    let (state, actions) = offer(state, 1, 255);
+    assert!(actions.is_empty(), "not at once, whatever it says of itself");
+    let id = |n| Some(DhcpOption::ServerId(vec![0, 3, 0, 1, n]));
+    let (_, _, request) = fire(state.clone());
+    assert_eq!(request.opts().get(OptionCode::ServerId), id(1).as_ref(), "where it is the only one");
+    let (state, _) = offer(state, 2, 0);
+    let (_, _, request) = fire(state);
+    assert_eq!(request.opts().get(OptionCode::ServerId), id(2).as_ref());
+}
+
+#[test]
+fn settings_that_are_refused_are_asked_for_again() {
+    let (state, now, question) = fire(start(Want::Settings));
+    let (state, actions) =
+        step(state, answer(&question, MessageType::Reply, vec![status(Code::UnspecFail)]), now);
+    assert!(actions.is_empty());
+    assert_eq!(fire(state).2.msg_type(), MessageType::InformationRequest);
 }
 
 #[test]
@@ -252,7 +327,7 @@ fn a_link_that_is_back_has_the_addresses_confirmed() {
     let (moved, actions) = step(state.clone(), reply(Code::NotOnLink), now);
     assert_eq!((actions, moved.lease().is_none()), (vec![Action::Lost], true));
     let mut silent = state;
-    while silent.deadline < seconds(100) {
+    while silent.deadline < seconds(200) {
         let now = silent.deadline;
         (silent, _) = step(silent, Event::Timeout, now);
     }

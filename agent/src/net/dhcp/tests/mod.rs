@@ -10,7 +10,9 @@ use proptest::prelude::*;
 
 use super::machine::{Action, Destination, Event, State, step};
 use super::{Lease, reply, wire};
-use crate::net::Route;
+
+mod keeping;
+mod leases;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -66,13 +68,24 @@ fn hear(state: State, message: Message, now: Duration) -> (State, Vec<Action>) {
     step(state, Event::Heard(Box::new(message)), now)
 }
 
-/// A client that has a lease of an hour since second 0.
-fn bound() -> State {
+/// A client that was given a lease of an hour at second 0 and is yet to see whether it may use the address.
+fn given(options: &[DhcpOption]) -> State {
     let (state, now, discover, _) = fire(start());
-    let (state, actions) = hear(state, answer(&discover, MessageType::Offer, &[]), now);
+    let (state, actions) = hear(state, answer(&discover, MessageType::Offer, options), now);
     let [Action::Send { payload, .. }] = actions.as_slice() else { panic!("{actions:?}") };
-    let ack = answer(&decode(payload), MessageType::Ack, &[]);
-    let (state, actions) = hear(state, ack, now);
+    let (state, actions) = hear(state, answer(&decode(payload), MessageType::Ack, options), now);
+    assert_eq!((actions, state.lease()), (vec![], None), "not used before it is checked");
+    assert_eq!(state.unchecked().unwrap().plan.address, ADDRESS);
+    state
+}
+
+/// The same once nobody else was found to have the address.
+fn bound() -> State {
+    bound_with(&[])
+}
+
+fn bound_with(options: &[DhcpOption]) -> State {
+    let (state, actions) = step(given(options), Event::Checked(None), Duration::from_millis(750));
     assert!(matches!(actions.as_slice(), [Action::Bound(l)] if l.plan.address == ADDRESS), "{actions:?}");
     state
 }
@@ -186,135 +199,108 @@ fn a_silent_server_is_left_for_another() {
 }
 
 #[test]
+fn a_server_that_offers_and_never_gives_does_not_keep_the_others_out() {
+    let (state, now, discover, _) = fire(start());
+    let (mut state, _) = hear(state, answer(&discover, MessageType::Offer, &[]), now);
+    for _ in 0..3 {
+        (state, _, _, _) = fire(state);
+    }
+    let (state, now, discover, _) = fire(state);
+    let (state, actions) = hear(state, answer(&discover, MessageType::Offer, &[]), now);
+    assert!(actions.is_empty(), "the fastest, again");
+    let other = DhcpOption::ServerIdentifier(Ipv4Addr::new(10, 0, 0, 2));
+    let offer = answer(&discover, MessageType::Offer, std::slice::from_ref(&other));
+    let (_, actions) = hear(state.clone(), offer, now);
+    let [Action::Send { payload, .. }] = actions.as_slice() else { panic!("{actions:?}") };
+    assert_eq!(decode(payload).opts().get(OptionCode::ServerIdentifier), Some(&other));
+    // Where it is the only one, it is asked again all the same.
+    let (state, _, _, _) = fire(fire(state).0);
+    let (_, actions) = hear(state, answer(&discover, MessageType::Offer, &[]), now);
+    assert_eq!(actions.len(), 1);
+}
+
+#[test]
+fn an_address_somebody_has_goes_back_and_is_told_of_when_there_is_no_other() {
+    let holder = MacAddress::from_bytes([2, 0, 0, 0, 0, 9]);
+    let now = seconds(1);
+    let (state, actions) = step(given(&[]), Event::Checked(Some(holder)), now);
+    let [Action::Send { payload, to: Destination::Broadcast }] = actions.as_slice() else {
+        panic!("{actions:?}")
+    };
+    let decline = decode(payload);
+    assert_eq!(
+        (decline.opts().msg_type(), decline.ciaddr()),
+        (Some(MessageType::Decline), Ipv4Addr::UNSPECIFIED)
+    );
+    let codes: Vec<u8> = decline.opts().iter().map(|(code, _)| u8::from(*code)).collect();
+    assert_eq!(codes, [50, 53, 54, 61], "RFC 2131, table 5");
+    assert_eq!(state.taken, Some((ADDRESS, holder)));
+    assert_eq!(state.deadline, seconds(11), "RFC 2131, section 3.1");
+    let (state, _, discover, _) = fire(state);
+    assert_eq!(discover.opts().msg_type(), Some(MessageType::Discover));
+    let (_, actions) = step(state.clone(), Event::Checked(None), now);
+    assert!(actions.is_empty(), "too late");
+    assert!(state.lease().is_none());
+}
+
+#[test]
+fn a_check_that_never_ends_does_not_keep_the_lease_back() {
+    let state = given(&[]);
+    let now = state.deadline;
+    assert!(now <= seconds(10));
+    let (_, actions) = step(state, Event::Timeout, now);
+    assert!(matches!(actions.as_slice(), [Action::Bound(_)]));
+}
+
+#[test]
+fn a_refusal_of_a_server_that_was_not_asked_means_nothing() {
+    let other = [DhcpOption::ServerIdentifier(Ipv4Addr::new(10, 0, 0, 2))];
+    let (state, now, discover, _) = fire(start());
+    let (state, _) = hear(state, answer(&discover, MessageType::Offer, &[]), now);
+    let (after, _) = hear(state.clone(), answer(&discover, MessageType::Nak, &other), now);
+    assert_eq!(after.deadline, state.deadline, "still requesting");
+    let (state, now, renew, _) = fire(bound());
+    let (state, actions) = hear(state, answer(&renew, MessageType::Nak, &other), now);
+    assert!(actions.is_empty() && state.lease().is_some());
+    // Any server may refuse what any server was asked.
+    let mut state = state;
+    while state.deadline < seconds(3150) {
+        (state, _, _, _) = fire(state);
+    }
+    let (state, now, rebind, to) = fire(state);
+    assert_eq!(to, Destination::Broadcast);
+    let (_, actions) = hear(state, answer(&rebind, MessageType::Nak, &other), now);
+    assert_eq!(actions, [Action::Lost]);
+}
+
+#[test]
+fn patience_begins_anew_with_a_link_that_comes_late_and_no_more_than_once() {
+    let mut state = start();
+    let mut last = loop {
+        let now = state.deadline;
+        let (next, actions) = step(state, Event::Timeout, now);
+        if actions == [Action::GiveUp] {
+            break now;
+        }
+        // A link that flaps for ever.
+        (state, _) = step(next, Event::LinkBack, now + Duration::from_millis(900));
+    };
+    assert!(last >= 2 * PATIENCE && last < 2 * PATIENCE + seconds(10), "{last:?}");
+    let mut late = step(start(), Event::LinkBack, seconds(60)).0;
+    while late.deadline != Duration::MAX {
+        last = late.deadline;
+        late = step(late, Event::Timeout, last).0;
+    }
+    assert_eq!(last, seconds(60) + PATIENCE);
+}
+
+#[test]
 fn an_acknowledgement_of_another_server_is_not_ours() {
     let (state, now, discover, _) = fire(start());
     let (state, _) = hear(state, answer(&discover, MessageType::Offer, &[]), now);
     let other = DhcpOption::ServerIdentifier(Ipv4Addr::new(10, 0, 0, 2));
     let (_, actions) = hear(state, answer(&discover, MessageType::Ack, &[other]), now);
     assert!(actions.is_empty());
-}
-
-#[test]
-fn a_lease_is_renewed_with_its_server_then_with_any_then_lost() {
-    let (state, now, renew, to) = fire(bound());
-    assert_eq!((now, to), (seconds(1800), Destination::Server(SERVER)));
-    assert_eq!(renew.ciaddr(), ADDRESS);
-    assert_eq!(renew.opts().get(OptionCode::ServerIdentifier), None);
-    let (extended, actions) = hear(state.clone(), answer(&renew, MessageType::Ack, &[]), seconds(1801));
-    assert!(matches!(actions.as_slice(), [Action::Bound(_)]));
-    assert_eq!(extended.deadline, seconds(3600), "half of an hour from the renewal on");
-
-    let mut state = state;
-    let mut destinations = Vec::new();
-    loop {
-        let now = state.deadline;
-        let (next, actions) = step(state, Event::Timeout, now);
-        state = next;
-        match actions.as_slice() {
-            [Action::Send { to, .. }] => destinations.push((now, *to)),
-            [Action::Lost, Action::Send { payload, .. }] => {
-                assert_eq!(now, seconds(3600));
-                assert_eq!(decode(payload).opts().msg_type(), Some(MessageType::Discover));
-                break;
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(destinations.iter().all(|(at, to)| (*at >= seconds(3150)) == (*to == Destination::Broadcast)));
-    assert!(destinations.len() < 20, "{destinations:?}");
-    assert!(state.lease().is_none());
-}
-
-#[test]
-fn a_refused_renewal_gives_the_address_up() {
-    let (state, now, renew, _) = fire(bound());
-    let (state, actions) = hear(state, answer(&renew, MessageType::Nak, &[]), now);
-    assert_eq!(actions, [Action::Lost]);
-    assert!(state.lease().is_none());
-}
-
-#[test]
-fn a_lease_without_end_is_never_renewed() {
-    let lease = lease(&[DhcpOption::AddressLeaseTime(u32::MAX)]).unwrap();
-    assert_eq!(lease.duration, None);
-    let (state, now, discover, _) = fire(start());
-    let forever = [DhcpOption::AddressLeaseTime(u32::MAX)];
-    let (state, actions) = hear(state, answer(&discover, MessageType::Offer, &forever), now);
-    let [Action::Send { payload, .. }] = actions.as_slice() else { panic!("{actions:?}") };
-    let (state, _) = hear(state, answer(&decode(payload), MessageType::Ack, &forever), now);
-    assert_eq!(state.deadline, Duration::MAX);
-}
-
-#[test]
-fn everything_the_server_says_is_kept() {
-    let lease = lease(&[
-        DhcpOption::Router(vec![Ipv4Addr::UNSPECIFIED, SERVER]),
-        DhcpOption::DomainNameServer(vec![SERVER, SERVER, Ipv4Addr::new(10, 0, 0, 2)]),
-        DhcpOption::DomainName("lab.example.".into()),
-        DhcpOption::NtpServers(vec![SERVER]),
-        DhcpOption::InterfaceMtu(9000),
-    ])
-    .unwrap();
-    assert_eq!(lease.plan.prefix_len, 24);
-    assert_eq!(lease.plan.routes, [Route { destination: Ipv4Addr::UNSPECIFIED, prefix_len: 0, via: SERVER }]);
-    assert_eq!(lease.plan.dns, [SERVER, Ipv4Addr::new(10, 0, 0, 2)]);
-    assert_eq!(
-        (lease.plan.search, lease.plan.ntp, lease.plan.mtu),
-        (vec!["lab.example".into()], vec![SERVER], Some(9000))
-    );
-}
-
-#[test]
-fn classless_routes_replace_the_router() {
-    let lease = lease(&[
-        DhcpOption::Router(vec![SERVER]),
-        DhcpOption::ClasslessStaticRoute(vec![
-            ("10.9.8.7/16".parse().unwrap(), Ipv4Addr::new(10, 0, 0, 3)),
-            ("0.0.0.0/0".parse().unwrap(), Ipv4Addr::new(10, 0, 0, 4)),
-        ]),
-    ])
-    .unwrap();
-    let routes: Vec<_> = lease.plan.routes.iter().map(|r| (r.destination, r.prefix_len, r.via)).collect();
-    assert_eq!(
-        routes,
-        [
-            (Ipv4Addr::new(10, 9, 0, 0), 16, Ipv4Addr::new(10, 0, 0, 3)),
-            (Ipv4Addr::UNSPECIFIED, 0, Ipv4Addr::new(10, 0, 0, 4))
-        ]
-    );
-}
-
-#[test]
-fn nonsense_of_the_server_is_put_right() {
-    let lease = lease(&[
-        DhcpOption::SubnetMask(Ipv4Addr::new(255, 0, 255, 0)),
-        DhcpOption::InterfaceMtu(68),
-        DhcpOption::AddressLeaseTime(1),
-        DhcpOption::Renewal(500),
-        DhcpOption::Rebinding(400),
-    ])
-    .unwrap();
-    assert_eq!((lease.plan.prefix_len, lease.plan.mtu), (8, None));
-    assert_eq!((lease.duration, lease.renew_after), (Some(seconds(60)), seconds(30)));
-    assert!(lease.renew_after < lease.rebind_after && lease.rebind_after < seconds(60));
-}
-
-#[test]
-fn headers_are_those_of_a_broadcast_and_an_answer_is_unwrapped() {
-    let packet = wire::broadcast(b"hello").unwrap();
-    assert_eq!(&packet[..4], &[0x45, 0x10, 0, 33]);
-    assert_eq!(&packet[12..20], &[0, 0, 0, 0, 255, 255, 255, 255]);
-    let sum: u32 = packet[..20].chunks(2).map(|p| u32::from(p[0]) << 8 | u32::from(p[1])).sum();
-    assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff, "header checksum");
-    assert_eq!(wire::payload(&packet), None, "our own question is not an answer");
-    let mut reply = packet;
-    reply[20..24].copy_from_slice(&[0, 67, 0, 68]);
-    assert_eq!(wire::payload(&reply), Some(b"hello".as_slice()));
-    reply.push(0);
-    assert_eq!(wire::payload(&reply), Some(b"hello".as_slice()), "padding of short frames is not payload");
-    reply[6] = 0x20;
-    assert_eq!(wire::payload(&reply), None, "fragments are not put together");
-    assert_eq!(wire::broadcast(&vec![0; 70_000]), None);
 }
 
 proptest! {
@@ -337,7 +323,7 @@ proptest! {
     /// Whatever is heard and whenever, the deadline lies ahead or at never, and a lease is in force exactly
     /// between `Bound` and `Lost`.
     #[test]
-    fn the_client_always_has_something_to_wait_for(script in prop::collection::vec((0_u8..6, 0_u64..400), 1..60)) {
+    fn the_client_always_has_something_to_wait_for(script in prop::collection::vec((0_u8..9, 0_u64..400), 1..60)) {
         let mut state = start();
         let mut now = Duration::ZERO;
         let mut last = Message::default();
@@ -352,7 +338,10 @@ proptest! {
                 }
                 3 => Event::Heard(Box::new(answer(&last, MessageType::Offer, &[]))),
                 4 => Event::Heard(Box::new(answer(&last, MessageType::Ack, &[]))),
-                _ => Event::Heard(Box::new(answer(&last, MessageType::Nak, &[]))),
+                5 => Event::Heard(Box::new(answer(&last, MessageType::Nak, &[]))),
+                6 => Event::Checked(None),
+                7 => Event::Checked(Some(MacAddress::from_bytes([2, 0, 0, 0, 0, 9]))),
+                _ => Event::LinkBack,
             };
             if what > 2 {
                 now += Duration::from_millis(wait);
@@ -373,20 +362,6 @@ proptest! {
             }
         }
     }
-}
-
-#[test]
-fn a_link_that_is_back_has_the_lease_confirmed_by_whoever_serves_it_now() {
-    let now = seconds(50);
-    let (state, actions) = step(bound(), Event::LinkBack, now);
-    assert_eq!((actions.len(), state.deadline), (0, now));
-    let (state, _, request, to) = fire(state);
-    assert_eq!((request.ciaddr(), to), (ADDRESS, Destination::Broadcast));
-    let (kept, actions) = hear(state.clone(), answer(&request, MessageType::Ack, &[]), now);
-    assert!(matches!(actions.as_slice(), [Action::Bound(_)]));
-    assert_eq!(kept.deadline, now + seconds(1800));
-    let (_, actions) = hear(state, answer(&request, MessageType::Nak, &[]), now);
-    assert_eq!(actions, [Action::Lost], "another network");
 }
 
 #[test]
