@@ -42,6 +42,14 @@ impl BmcError {
         }
     }
 
+    /// Which kind of failure it is; none of what passes by itself.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        match self {
+            Self::Failed { failure, .. } => Some(*failure),
+            Self::Unreachable { .. } => None,
+        }
+    }
+
     /// The HTTP status of the answer, if there was one.
     pub(super) fn status(&self) -> Option<u16> {
         match self {

@@ -1,15 +1,17 @@
 //! The few things asked of a BMC, in Redfish.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farrier_shared::lifecycle::PowerState;
-use farrier_shared::lifecycle::fault::BmcFacts;
+use farrier_shared::lifecycle::fault::{BmcFacts, Failure};
 use farrier_shared::resource::host::Address;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::actions::{Step, plan};
+use super::known::{Known, Service};
 use super::model::{ActionInfo, Collection, Interface, Link, Power, Root, System};
 use super::quirks::{self, Quirks};
 use super::transport::{Pace, Purpose, Transport};
@@ -32,13 +34,45 @@ const RESET: Purpose = Purpose::query("change the power state");
 pub(super) struct RedfishBmc {
     transport: Transport,
     pace: Pace,
+    known: Arc<Known>,
+    service: Service,
     /// Link to the system.
     system: String,
+    /// The system as connecting found it, for the look that follows at once.
+    found: Mutex<Option<(System, Quirks)>>,
 }
 
 impl RedfishBmc {
-    /// Finds the first system.
-    pub(super) async fn connect(transport: Transport, pace: Pace) -> Result<Self, BmcError> {
+    /// Finds the first system: where it was the last time or, when it is not there, from the root on. Then what is
+    /// wrong is told as for a BMC that was never asked.
+    pub(super) async fn connect(
+        transport: Transport,
+        pace: Pace,
+        known: Arc<Known>,
+        service: Service,
+    ) -> Result<Self, BmcError> {
+        let system = known.system(&service);
+        let mut bmc =
+            Self { transport, pace, known, service, system: String::new(), found: Mutex::default() };
+        if let Some(system) = system {
+            bmc.system = system;
+            match bmc.read_system().await {
+                Ok(found) => {
+                    bmc.found = Mutex::new(Some(found));
+                    return Ok(bmc);
+                }
+                Err(error) if error.failure() != Some(Failure::Query) => return Err(error),
+                Err(_) => bmc.known.forget(&bmc.service),
+            }
+        }
+        bmc.system = bmc.first_system().await?;
+        bmc.known.found(bmc.service.clone(), bmc.system.clone());
+        Ok(bmc)
+    }
+
+    /// The link to the first system.
+    async fn first_system(&self) -> Result<String, BmcError> {
+        let transport = &self.transport;
         let root: Root = transport.get(&transport.root(), ROOT).await?.value;
         let none = || transport.failed(SYSTEMS, None, "it has no computer system".to_owned());
         let systems = root.systems.filter(|link| !link.id.is_empty()).ok_or_else(none)?;
@@ -53,7 +87,7 @@ impl RedfishBmc {
                 "the BMC manages several systems; the first is used"
             );
         }
-        Ok(Self { transport, pace, system })
+        Ok(system)
     }
 
     /// The system as it is now, with the entity tag to send when changing it.
@@ -71,7 +105,17 @@ impl RedfishBmc {
         Ok((system, quirks))
     }
 
+    /// The addresses of the system's interfaces. They are many requests and seldom change.
     async fn addresses(&self, system: &System) -> Result<Option<Vec<Address>>, BmcError> {
+        if let Some(addresses) = self.known.addresses(&self.service, system) {
+            return Ok(addresses);
+        }
+        let addresses = self.read_addresses(system).await?;
+        self.known.addresses_read(&self.service, system, addresses.clone());
+        Ok(addresses)
+    }
+
+    async fn read_addresses(&self, system: &System) -> Result<Option<Vec<Address>>, BmcError> {
         for link in [&system.ethernet_interfaces, &system.network_interfaces] {
             let Some(Link { id }) = link.as_ref().filter(|link| !link.id.is_empty()) else { continue };
             let list: Collection = self.transport.get(id, INTERFACES).await?.value;
@@ -280,7 +324,11 @@ fn plain(power: Option<Power>) -> Option<PowerState> {
 impl Bmc for RedfishBmc {
     fn system_info(&self) -> Call<'_, BmcFacts> {
         Box::pin(async move {
-            let (system, _) = self.read_system().await?;
+            let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let (system, _) = match found {
+                Some(found) => found,
+                None => self.read_system().await?,
+            };
             let addresses = match self.addresses(&system).await {
                 Ok(addresses) => addresses,
                 Err(error) => {

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 use super::client::RedfishBmc;
 use super::dns::AbsoluteNames;
 use super::gate::Gates;
+use super::known::{Known, Service};
 use super::transport::{Pace, Transport};
 use crate::bmc::access::authority;
 use crate::bmc::{Bmc, BmcError, Call, Connector, HostAccess, Trust};
@@ -22,6 +23,7 @@ use crate::bmc::{Bmc, BmcError, Call, Connector, HostAccess, Trust};
 pub struct RedfishConnector {
     proxy: Option<reqwest::Proxy>,
     gates: Gates,
+    known: Arc<Known>,
     pace: Pace,
     /// Making a client reads the system's certificates, so BMCs that are trusted alike share one. Credentials
     /// belong to requests, not to clients.
@@ -128,7 +130,9 @@ impl Connector for RedfishConnector {
         Box::pin(async move {
             let gate = self.gates.of(&access.base.origin().ascii_serialization());
             let transport = Transport::new(self.client(access)?, access.clone(), gate);
-            Ok(Arc::new(RedfishBmc::connect(transport, self.pace).await?) as Arc<dyn Bmc>)
+            let known = Arc::clone(&self.known);
+            let bmc = RedfishBmc::connect(transport, self.pace, known, Service::of(access)).await?;
+            Ok(Arc::new(bmc) as Arc<dyn Bmc>)
         })
     }
 }

@@ -11,6 +11,7 @@ mod dns;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod gate;
+mod known;
 mod model;
 mod quirks;
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub(super) enum Fault {
 
 #[derive(Debug)]
 pub(super) struct Machine {
+    /// Where it shows its system.
+    pub(super) system: &'static str,
     pub(super) power: &'static str,
     /// The state to show at the next reads, before `power` is shown.
     pub(super) lag: Vec<&'static str>,
@@ -62,6 +64,7 @@ impl Simulator {
 
     async fn serve(power: &'static str, tls: Option<Arc<ServerConfig>>) -> Self {
         let machine = Machine {
+            system: "/redfish/v1/Systems/1",
             power,
             lag: vec![],
             allowed: Some(vec!["On", "ForceOff", "GracefulShutdown", "ForceRestart"]),
@@ -136,14 +139,14 @@ async fn answer(State(machine): State<Arc<Mutex<Machine>>>, request: Request) ->
         (Method::GET, "/redfish/v1/Systems") => {
             let first = match machine.fault.clone() {
                 Some(Fault::ForeignSystem(link)) => link,
-                _ => "/redfish/v1/Systems/1".to_owned(),
+                _ => machine.system.to_owned(),
             };
             axum::Json(
                 json!({ "Members": [{ "@odata.id": first }, { "@odata.id": "/redfish/v1/Systems/2" }] }),
             )
             .into_response()
         }
-        (Method::GET, "/redfish/v1/Systems/1") => machine.show(),
+        (Method::GET, path) if path == machine.system => machine.show(),
         (Method::GET, "/redfish/v1/Nics") => {
             axum::Json(json!({ "Members": [{ "@odata.id": "/redfish/v1/Nics/1" }] })).into_response()
         }
@@ -152,7 +155,7 @@ async fn answer(State(machine): State<Arc<Mutex<Machine>>>, request: Request) ->
             "IPv6Addresses": [{ "Address": "fd00::5" }],
         }))
         .into_response(),
-        (Method::PATCH, "/redfish/v1/Systems/1") => machine.patch(&parts.headers, &body),
+        (Method::PATCH, path) if path == machine.system => machine.patch(&parts.headers, &body),
         (Method::POST, "/redfish/v1/Systems/1/Reset") => machine.reset(&body),
         _ => StatusCode::NOT_FOUND.into_response(),
     }

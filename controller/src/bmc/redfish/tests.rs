@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farrier_shared::lifecycle::PowerState;
-use farrier_shared::lifecycle::fault::{BmcObservation, Failure, Transient};
+use farrier_shared::lifecycle::fault::{BmcFacts, BmcObservation, Failure, Transient};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
@@ -47,6 +47,60 @@ async fn facts_come_from_system_and_interfaces() {
     let shown: Vec<_> =
         facts.addresses.unwrap().iter().map(|a| format!("{} {}", a.kind, a.address)).collect();
     assert_eq!(shown, ["InternalIP 10.0.0.5", "ExternalIP 203.0.113.9", "InternalIP fd00::5"]);
+}
+
+/// Looks at the BMC once more, as every few minutes; gives what was seen and the requests that it took.
+async fn look(connector: &RedfishConnector, simulator: &Simulator) -> (Result<BmcFacts, BmcError>, usize) {
+    let before = simulator.with(|m| m.requests);
+    let seen = match connector.connect(&simulator.access()).await {
+        Ok(bmc) => bmc.system_info().await,
+        Err(error) => Err(error),
+    };
+    (seen, simulator.with(|m| m.requests) - before)
+}
+
+#[tokio::test]
+async fn a_further_look_takes_one_request_and_sees_the_power_as_it_is() {
+    let (connector, simulator) = (connector(), Simulator::start("On").await);
+    let (first, requests) = look(&connector, &simulator).await;
+    let first = first.unwrap();
+    assert!(requests > 3, "{requests}");
+    let (second, requests) = look(&connector, &simulator).await;
+    assert_eq!((second.unwrap(), requests), (first.clone(), 1));
+
+    // Other power may mean other addresses: they are read again.
+    simulator.with(|m| m.power = "Off");
+    let (off, requests) = look(&connector, &simulator).await;
+    assert_eq!(off.unwrap(), BmcFacts { power: Some(PowerState::Off), ..first });
+    assert!(requests > 1, "{requests}");
+    assert_eq!(look(&connector, &simulator).await.1, 1);
+}
+
+#[tokio::test]
+async fn a_known_bmc_fails_as_one_that_was_never_asked_and_refused_credentials_are_not_tried_again() {
+    for (fault, requests, failure) in [
+        (Fault::Status(401), 1, Some(Failure::Connection)),
+        (Fault::Status(503), 1, None),
+        (Fault::Status(404), 2, Some(Failure::Connection)),
+        (Fault::Garbage, 2, Some(Failure::Connection)),
+    ] {
+        let (connector, simulator) = (connector(), Simulator::start("On").await);
+        look(&connector, &simulator).await.0.unwrap();
+        simulator.with(|m| m.fault = Some(fault.clone()));
+        let (failed, asked) = look(&connector, &simulator).await;
+        assert_eq!((failed.unwrap_err().failure(), asked), (failure, requests), "{fault:?}");
+        simulator.with(|m| m.fault = None);
+        look(&connector, &simulator).await.0.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_system_that_moved_is_found_again_at_once() {
+    let (connector, simulator) = (connector(), Simulator::start("On").await);
+    look(&connector, &simulator).await.0.unwrap();
+    simulator.with(|m| m.system = "/redfish/v1/Systems/437XR1138R2");
+    look(&connector, &simulator).await.0.unwrap();
+    assert_eq!(look(&connector, &simulator).await.1, 1);
 }
 
 #[tokio::test]

@@ -1,0 +1,169 @@
+//! What BMCs have told that seldom changes, so that a look at one need not ask for it again.
+//!
+//! All of it may be lost: what is not known here is asked for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use farrier_shared::resource::host::Address;
+use tokio::time::Instant;
+
+use super::model::{Power, System};
+use crate::bmc::HostAccess;
+
+/// How long addresses are believed of a system that shows no change, and how long a BMC nobody asks is remembered.
+pub(super) const LASTS: Duration = Duration::from_secs(60 * 60);
+
+/// Fewest BMCs for which it is worth looking who is not asked any more.
+const FEW: usize = 1024;
+
+/// One user's view of one Redfish service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Service {
+    base: String,
+    username: String,
+}
+
+impl Service {
+    pub(super) fn of(access: &HostAccess) -> Self {
+        Self { base: access.base.to_string(), username: access.username.to_string() }
+    }
+}
+
+/// What is known of every BMC.
+#[derive(Debug, Default)]
+pub(super) struct Known(Mutex<Services>);
+
+#[derive(Debug, Default)]
+struct Services {
+    all: HashMap<Service, Told>,
+    /// From how many on those are dropped that nobody asks any more.
+    crowded: usize,
+}
+
+#[derive(Debug)]
+struct Told {
+    /// Link to its system.
+    system: String,
+    addresses: Option<Interfaces>,
+    asked: Instant,
+}
+
+#[derive(Debug)]
+struct Interfaces {
+    of: Appearance,
+    read: Instant,
+    addresses: Option<Vec<Address>>,
+}
+
+/// What a system shows when its interfaces may have changed: another board, or other power.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Appearance {
+    serial: Option<String>,
+    power: Option<Power>,
+}
+
+impl Appearance {
+    fn of(system: &System) -> Self {
+        Self { serial: system.serial_number.clone(), power: system.power_state }
+    }
+}
+
+impl Known {
+    fn with<T>(&self, act: impl FnOnce(&mut Services) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The link to the service's system.
+    pub(super) fn system(&self, service: &Service) -> Option<String> {
+        self.with(|known| {
+            let told = known.all.get_mut(service)?;
+            told.asked = Instant::now();
+            Some(told.system.clone())
+        })
+    }
+
+    /// The service has shown where its system is.
+    pub(super) fn found(&self, service: Service, system: String) {
+        self.with(|known| {
+            if known.all.len() >= known.crowded.max(FEW) {
+                known.all.retain(|_, told| told.asked.elapsed() < LASTS);
+                known.crowded = known.all.len() * 2;
+            }
+            known.all.insert(service, Told { system, addresses: None, asked: Instant::now() });
+        });
+    }
+
+    /// What was known of the service is wrong.
+    pub(super) fn forget(&self, service: &Service) {
+        self.with(|known| known.all.remove(service));
+    }
+
+    /// The addresses of a system that looks like this, if they were read and need not be read again.
+    pub(super) fn addresses(&self, service: &Service, system: &System) -> Option<Option<Vec<Address>>> {
+        self.with(|known| {
+            let interfaces = known.all.get(service)?.addresses.as_ref()?;
+            let holds = interfaces.of == Appearance::of(system) && interfaces.read.elapsed() < LASTS;
+            holds.then(|| interfaces.addresses.clone())
+        })
+    }
+
+    /// The addresses were read.
+    pub(super) fn addresses_read(&self, service: &Service, system: &System, addresses: Option<Vec<Address>>) {
+        self.with(|known| {
+            if let Some(told) = known.all.get_mut(service) {
+                let of = Appearance::of(system);
+                told.addresses = Some(Interfaces { of, read: Instant::now(), addresses });
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(number: usize) -> Service {
+        Service { base: format!("https://192.0.2.1:{number}/"), username: "root".to_owned() }
+    }
+
+    fn system(serial: &str, power: Power) -> System {
+        System { serial_number: Some(serial.to_owned()), power_state: Some(power), ..System::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn addresses_hold_for_an_hour_of_a_system_that_looks_the_same() {
+        let (known, service) = (Known::default(), service(1));
+        let on = system("A", Power::On);
+        let list = Some(vec![Address { kind: "InternalIP".to_owned(), address: "10.0.0.5".to_owned() }]);
+        known.addresses_read(&service, &on, list.clone());
+        assert_eq!(known.addresses(&service, &on), None, "of a service nobody has found");
+
+        known.found(service.clone(), "/redfish/v1/Systems/1".to_owned());
+        assert_eq!(known.addresses(&service, &on), None);
+        known.addresses_read(&service, &on, list.clone());
+        assert_eq!(known.addresses(&service, &on), Some(list));
+        assert_eq!(known.addresses(&service, &system("A", Power::Off)), None);
+        assert_eq!(known.addresses(&service, &system("B", Power::On)), None);
+        tokio::time::advance(LASTS).await;
+        assert_eq!(known.addresses(&service, &on), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_asked_no_more_is_forgotten_and_who_is_asked_is_not() {
+        let known = Known::default();
+        let link = || "/redfish/v1/Systems/1".to_owned();
+        for number in 0..FEW {
+            known.found(service(number), link());
+        }
+        tokio::time::advance(LASTS / 2).await;
+        assert!(known.system(&service(7)).is_some());
+        tokio::time::advance(LASTS / 2).await;
+        known.found(service(FEW), link());
+        assert_eq!(known.with(|k| k.all.len()), 2);
+        assert!(known.system(&service(7)).is_some());
+        known.forget(&service(7));
+        assert!(known.system(&service(7)).is_none());
+    }
+}
