@@ -208,7 +208,7 @@ impl Gpt {
     fn grown_end(&self, backup: u64) -> Option<u64> {
         let mib = (1 << 20) / self.sector;
         let end = backup / mib * mib;
-        (end > self.last_used + 1).then_some(end - 1)
+        (end > self.last_used + 1).then(|| end - 1)
     }
 
     /// Rewrites the entry that grows, and the checksum of all entries in the primary header.

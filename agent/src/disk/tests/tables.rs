@@ -177,6 +177,9 @@ proptest! {
         if let Ok(Some(gpt)) = Gpt::read(&head, 512) {
             let _ = Gpt::declared_size(&head);
             let size = size % (1 << 50);
+            let last_of = |size| gpt.extents(size).first().map(|extent| extent.last);
+            // On disks too small for anything, too.
+            prop_assert_eq!([last_of(size), last_of(size % 4096), last_of(0)], [Some(last); 3]);
             if gpt.check_fits(size).is_ok() {
                 let backup = gpt.complete(&mut head, size).unwrap();
                 prop_assert_eq!(backup.offset + backup.bytes.len() as u64, size / 512 * 512);
