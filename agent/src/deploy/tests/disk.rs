@@ -269,8 +269,7 @@ impl Target for FileTarget {
     /// As the kernel would see them.
     fn partitions(&self) -> Result<Vec<Partition>, DiskError> {
         let told = self.told.lock().unwrap().clone();
-        let numbers =
-            if told.is_empty() { image::partition_numbers(self.content(), self.sector) } else { told };
+        let numbers = if told.is_empty() { image::shown_numbers(self.content(), self.sector) } else { told };
         let partition = |number| Partition {
             name: format!("vda{number}"),
             number,

@@ -51,6 +51,13 @@ pub(super) fn partition_numbers(disk: Vec<u8>, sector: u32) -> Vec<u64> {
     disk.partitions().keys().map(|number| u64::from(*number)).collect()
 }
 
+/// Numbers of the partitions a kernel shows.
+pub(super) fn shown_numbers(disk: Vec<u8>, sector: u32) -> Vec<u64> {
+    let used = |number: &u64| disk[446 + usize::try_from(number - 1).unwrap() * 16 + 4] != 0;
+    let record: Vec<u64> = (1..=4).filter(used).collect();
+    if disk[510..512] == [0x55, 0xaa] && disk[450] != 0xee { record } else { partition_numbers(disk, sector) }
+}
+
 /// Last sector of each partition of a disk, by its primary table.
 pub(super) fn last_sectors(disk: &[u8], sector: u32) -> Vec<u64> {
     let block = if sector == 512 { LogicalBlockSize::Lb512 } else { LogicalBlockSize::Lb4096 };

@@ -9,6 +9,7 @@ mod image;
 mod mirrors;
 mod power;
 mod qcow2;
+mod qemu;
 mod server;
 mod straight;
 

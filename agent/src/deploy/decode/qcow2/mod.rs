@@ -1,8 +1,8 @@
 //! qcow2 as a stream (QEMU, `docs/interop/qcow2.rst`), in memory that does not grow with the image.
 //!
 //! The format is made for seeking, and a download does not seek. What makes it streamable is the order in which
-//! `qemu-img convert` writes: header and L1 table first, each L2 table before the first cluster it names, clusters in
-//! the order of the disk. This reader takes exactly that: it walks the *disk* in order and the *file* in order, keeps
+//! `qemu-img convert` writes: header and L1 table first, each L2 table before the first cluster it names (but for a
+//! compressed one that found room in the cluster before), clusters in the order of the disk. This reader takes exactly that: it walks the *disk* in order and the *file* in order, keeps
 //! L2 tables that it passes until their turn comes, and refuses an image that would have it go back. The other way,
 //! writing clusters wherever they belong as they come, is not taken: the digest of the content and the rule that
 //! nothing is written before the partition table has been checked both want the disk in order.
@@ -77,7 +77,8 @@ impl<R: BufRead> Reader<R> {
         let mut file = Window::new(served);
         let header = Header::parse(file.at(0, Header::LONGEST)?)?;
         let length = header.l1_entries * 8;
-        let table = file.at(header.l1_offset, length)?;
+        // With preallocation an L2 table stands before it.
+        let table = file.ahead(header.l1_offset, length, header.cluster_size())?;
         if table.len() < length {
             return Err(Qcow2Error::Short.into());
         }

@@ -7,6 +7,9 @@ use super::Qcow2Error;
 
 /// Memory for tables that wait for their turn, in bytes. `qemu-img convert` has none waiting.
 const WAITING: usize = 32 << 20;
+/// How far ahead of the last cluster a table may be without what lies between being let go: so many clusters, and so
+/// many bytes where clusters are small.
+const AHEAD: (usize, usize) = (8, 1 << 20);
 
 /// The file.
 pub(super) struct Window<R> {
@@ -30,21 +33,35 @@ impl<R: BufRead> Window<R> {
         if wanted.iter().any(|offset| !offset.is_multiple_of(size as u64)) {
             return Err(Qcow2Error::Damaged { what: "an L2 table is not where clusters are" });
         }
-        if wanted.last().is_some_and(|first| *first < self.end()) {
+        if wanted.last().is_some_and(|first| *first < self.start) {
             return Err(Qcow2Error::OutOfOrder);
         }
         self.tables = Tables { wanted, size, ..Tables::default() };
-        Ok(())
+        self.tables.pass(self.start, &self.held)
+    }
+
+    /// The bytes at `offset` as [`at`](Self::at) gives them, with what lies before them kept as long as it is little.
+    pub(super) fn ahead(&mut self, offset: u64, len: usize, cluster: usize) -> io::Result<&[u8]> {
+        let ahead = offset.checked_sub(self.start).and_then(|ahead| usize::try_from(ahead).ok());
+        match ahead.filter(|ahead| *ahead <= AHEAD.1.max(AHEAD.0 * cluster)) {
+            Some(ahead) => {
+                self.hold(ahead + len)?;
+                let held = self.held.get(ahead..).unwrap_or_default();
+                Ok(&held[..len.min(held.len())])
+            }
+            None => self.at(offset, len),
+        }
     }
 
     /// The table at this offset, which has gone by or is still to come.
+    ///
+    /// What lies before it is kept as long as it is little: QEMU fills up a cluster that is partly taken by compressed
+    /// ones, so that one that a table names may stand in front of it.
     pub(super) fn table(&mut self, offset: u64) -> io::Result<Vec<u8>> {
         let size = self.tables.size;
-        if !self.tables.waiting.contains_key(&offset) && offset + size as u64 > self.end() {
-            let short = self.at(offset, size)?.len() < size;
-            if short {
-                return Err(Qcow2Error::Short.into());
-            }
+        let passed = self.tables.waiting.contains_key(&offset) || offset + size as u64 <= self.end();
+        if !passed && self.ahead(offset, size, size)?.len() < size {
+            return Err(Qcow2Error::Short.into());
         }
         Ok(self.tables.waiting.remove(&offset).ok_or(Qcow2Error::OutOfOrder)?)
     }
@@ -64,12 +81,14 @@ impl<R: BufRead> Window<R> {
             }
             self.start += n as u64;
         }
-        while self.held.len() < len {
-            if self.take(len - self.held.len(), true)? == 0 {
-                break;
-            }
-        }
+        self.hold(len)?;
         Ok(&self.held[..len.min(self.held.len())])
+    }
+
+    /// Has the window hold `len` bytes, or fewer at the end of the file.
+    fn hold(&mut self, len: usize) -> io::Result<()> {
+        while self.held.len() < len && self.take(len - self.held.len(), true)? > 0 {}
+        Ok(())
     }
 
     fn end(&self) -> u64 {
