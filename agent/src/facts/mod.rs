@@ -101,7 +101,7 @@ pub fn collect(root: &Path) -> Facts {
         "bmc": management::controller(&table),
         "numa": numa::nodes(root),
         "disks": disk_details,
-        "nics": nics::details(root, permanent),
+        "nics": nics::details(root, &addresses, permanent),
         "gpus": pci.iter().filter(|d| d.is_gpu()).collect::<Vec<_>>(),
         "pci": pci,
         "notes": notes,

@@ -15,7 +15,8 @@ use crate::sys::ethtool;
 /// Addresses by interface name.
 pub(super) type Addresses = BTreeMap<String, Vec<IpAddr>>;
 
-/// Every physical interface, with the addresses given for it.
+/// Every physical interface, with the addresses given for it: its own, and those of a bond or VLAN that it carries. The
+/// contract knows of no other interfaces, and whoever looks for an address wants the port behind it.
 pub(super) fn nics(root: &Path, addresses: &Addresses) -> Vec<Nic> {
     links::physical(root)
         .into_iter()
@@ -23,7 +24,10 @@ pub(super) fn nics(root: &Path, addresses: &Addresses) -> Vec<Nic> {
             let dir = root.join("sys/class/net").join(&link.name);
             let driver = fs::read_link(dir.join("device/driver")).ok();
             let mut ips = addresses.get(&link.name).cloned().unwrap_or_default();
+            ips.extend(carried(root, &link.name, addresses).into_iter().flat_map(|above| above.addresses));
             ips.sort_by_key(|ip| (ip.is_ipv6(), *ip));
+            // A bond has the link-local address of a VLAN over it.
+            ips.dedup();
             Nic {
                 mac_address: link.mac.to_string(),
                 driver: driver
@@ -48,10 +52,29 @@ pub(super) struct Detail {
     carrier: Option<bool>,
     /// Where it sits; [`None`] off the PCI bus.
     pci_address: Option<String>,
+    /// Bonds and VLANs on top of it, with their addresses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    carries: Vec<Carried>,
+}
+
+/// An interface on top of a physical one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Carried {
+    name: String,
+    addresses: Vec<IpAddr>,
+}
+
+fn carried(root: &Path, name: &str, addresses: &Addresses) -> Vec<Carried> {
+    let above = links::above(root, name).into_iter();
+    above.map(|name| Carried { addresses: addresses.get(&name).cloned().unwrap_or_default(), name }).collect()
 }
 
 /// The details of every physical interface; `permanent` asks one.
-pub(super) fn details(root: &Path, permanent: impl Fn(&str) -> Option<MacAddress>) -> Vec<Detail> {
+pub(super) fn details(
+    root: &Path,
+    addresses: &Addresses,
+    permanent: impl Fn(&str) -> Option<MacAddress>,
+) -> Vec<Detail> {
     let detail = |link: links::Link| {
         let dir = root.join("sys/class/net").join(&link.name);
         let carrier = fs::read_to_string(dir.join("carrier")).ok();
@@ -59,6 +82,7 @@ pub(super) fn details(root: &Path, permanent: impl Fn(&str) -> Option<MacAddress
             permanent_mac: permanent(&link.name),
             carrier: carrier.map(|text| text.trim() == "1"),
             pci_address: pci_address(root, &dir.join("device")),
+            carries: carried(root, &link.name, addresses),
             name: link.name,
         }
     };
@@ -150,11 +174,46 @@ mod tests {
         fs::create_dir_all(root.path().join("sys/bus/pci/devices/pci0")).unwrap();
         fs::write(dir.join("carrier"), "1\n").unwrap();
         let mac = "52:54:00:aa:bb:cc".parse().ok();
-        let details = details(root.path(), |name| mac.filter(|_| name == "eth0"));
-        let pci_address = Some("pci0".to_owned());
-        assert_eq!(
-            details,
-            [Detail { name: "eth0".into(), permanent_mac: mac, carrier: Some(true), pci_address }]
-        );
+        let details = details(root.path(), &Addresses::new(), |name| mac.filter(|_| name == "eth0"));
+        let expected = Detail {
+            name: "eth0".into(),
+            permanent_mac: mac,
+            carrier: Some(true),
+            pci_address: Some("pci0".into()),
+            carries: Vec::new(),
+        };
+        assert_eq!(details, [expected]);
+    }
+
+    #[test]
+    fn addresses_of_bonds_and_vlans_are_told_of_the_ports_that_carry_them() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = |name: &str| root.path().join("sys/class/net").join(name);
+        for (name, index) in [("eth0", 2), ("eth1", 3), ("eth2", 4)] {
+            fs::create_dir_all(dir(name).join("device")).unwrap();
+            fs::write(dir(name).join("address"), format!("52:54:00:12:34:0{index}\n")).unwrap();
+            fs::write(dir(name).join("ifindex"), format!("{index}\n")).unwrap();
+        }
+        fs::create_dir_all(dir("bond-farrier")).unwrap();
+        for (upper, base) in
+            [("bond-farrier", "eth0"), ("bond-farrier", "eth1"), ("vlan5.100", "bond-farrier")]
+        {
+            fs::write(dir(base).join(format!("upper_{upper}")), "").unwrap();
+        }
+        let ips = |list: &[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
+        let addresses = Addresses::from([
+            ("bond-farrier".to_owned(), ips(&["fe80::1"])),
+            ("vlan5.100".to_owned(), ips(&["fe80::1", "10.0.0.5"])),
+        ]);
+        let told: Vec<_> = nics(root.path(), &addresses).into_iter().map(|nic| nic.ip_addresses).collect();
+        let carried = ["10.0.0.5".to_owned(), "fe80::1".to_owned()];
+        assert_eq!(told, [carried.to_vec(), carried.to_vec(), vec![]]);
+        let details = serde_json::to_value(details(root.path(), &addresses, |_| None)).unwrap();
+        let above = serde_json::json!([
+            {"name": "bond-farrier", "addresses": ["fe80::1"]},
+            {"name": "vlan5.100", "addresses": ["fe80::1", "10.0.0.5"]},
+        ]);
+        assert_eq!((&details[0]["carries"], &details[1]["carries"]), (&above, &above));
+        assert_eq!(details[2].get("carries"), None);
     }
 }

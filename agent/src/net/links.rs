@@ -5,6 +5,9 @@ use std::path::Path;
 
 use farrier_shared::contract::MacAddress;
 
+/// Most interfaces followed upwards from one.
+const MAX_ABOVE: usize = 64;
+
 /// A physical network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -42,6 +45,26 @@ pub fn physical(root: &Path) -> Vec<Link> {
         .collect();
     links.sort_by_key(|link| link.index);
     links
+}
+
+/// The interfaces on top of one, from it upwards: the bond it is a member of, VLANs over either.
+pub fn above(root: &Path, name: &str) -> Vec<String> {
+    let mut found = vec![name.to_owned()];
+    let mut next = 0;
+    while let Some(base) = found.get(next).filter(|_| found.len() <= MAX_ABOVE) {
+        let entries = fs::read_dir(root.join("sys/class/net").join(base));
+        let mut uppers: Vec<String> = entries
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.strip_prefix("upper_")?.to_owned()))
+            .filter(|upper| !found.contains(upper))
+            .collect();
+        uppers.sort();
+        found.extend(uppers);
+        next += 1;
+    }
+    found.remove(0);
+    found
 }
 
 /// Which interface to use.
@@ -207,6 +230,28 @@ mod tests {
         fs::write(dir.join("bonding_slave/perm_hwaddr"), "02:00:00:00:00:02\n").unwrap();
         fs::write(dir.join("ifindex"), "3\n").unwrap();
         assert_eq!(physical(root.path())[0].mac, link(2).mac);
+    }
+
+    #[test]
+    fn what_stands_on_an_interface_is_followed_upwards_and_in_no_circle() {
+        let root = tempfile::tempdir().unwrap();
+        let stand = |upper: &str, base: &str| {
+            let dir = root.path().join("sys/class/net").join(base);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join(format!("upper_{upper}")), "").unwrap();
+        };
+        for (upper, base) in [
+            ("bond", "eth0"),
+            ("bond", "eth1"),
+            ("vlan5.100", "bond"),
+            ("vlan3.7", "eth1"),
+            ("bond", "vlan5.100"),
+        ] {
+            stand(upper, base);
+        }
+        assert_eq!(above(root.path(), "eth0"), ["bond", "vlan5.100"]);
+        assert_eq!(above(root.path(), "eth1"), ["bond", "vlan3.7", "vlan5.100"]);
+        assert_eq!(above(root.path(), "eth2"), [""; 0]);
     }
 
     #[test]
