@@ -9,32 +9,12 @@ use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime, clock_settime};
 
 use crate::sys::signals;
+use crate::time::BUILT;
 
 /// Enough for every queue and connection of a run.
 const OPEN_FILES: u64 = 65_536;
 /// Seconds after which a kernel panic becomes a reboot: a machine never parks.
 const PANIC_REBOOT: &str = "10";
-/// 2026-11-01, in seconds of the Unix epoch: older than any build of this version.
-const WRITTEN: i64 = 1_793_491_200;
-/// When this was built; no honest clock is behind it. Reproducible builds may set `SOURCE_DATE_EPOCH` to nothing
-/// meaningful, such as 0.
-const BUILT: i64 = match option_env!("SOURCE_DATE_EPOCH") {
-    Some(text) if parse(text) > WRITTEN => parse(text),
-    _ => WRITTEN,
-};
-
-/// Decimal digits to a number, at compile time; anything else ends it.
-const fn parse(text: &str) -> i64 {
-    let bytes = text.as_bytes();
-    let mut value: i64 = 0;
-    let mut i = 0;
-    while i < bytes.len() && bytes[i].is_ascii_digit() {
-        value = value.saturating_mul(10).saturating_add((bytes[i] - b'0') as i64);
-        i += 1;
-    }
-    value
-}
-
 /// Limits, signals, memory, clock. Nothing here is worth failing a run for.
 pub(super) fn prepare() {
     umask(Mode::from_bits_truncate(0o077));
@@ -55,7 +35,7 @@ pub(super) fn prepare() {
 /// A clock behind the build time comes from a dead battery, and would have every certificate "not yet valid".
 fn raise_clock() {
     let Ok(now) = clock_gettime(ClockId::CLOCK_REALTIME) else { return };
-    let Some(floor) = floor(now.tv_sec(), BUILT) else { return };
+    let Some(floor) = floor(now.tv_sec(), i64::try_from(BUILT).unwrap_or(0)) else { return };
     match clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::new(floor, 0)) {
         Ok(()) => tracing::warn!(
             was = now.tv_sec(),
@@ -80,11 +60,5 @@ mod tests {
         assert_eq!(floor(0, 100), Some(100));
         assert_eq!(floor(100, 100), None);
         assert_eq!(floor(101, 100), None);
-    }
-
-    #[test]
-    fn the_build_time_is_read_at_compile_time() {
-        assert_eq!(parse("1793491200"), 1_793_491_200);
-        assert_eq!(parse("12x"), 12);
     }
 }

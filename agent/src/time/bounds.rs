@@ -6,10 +6,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::Unix;
 
-/// When the agent was built, where the build says so: nobody runs it earlier.
-const BUILT: Option<&str> = option_env!("SOURCE_DATE_EPOCH");
-
-/// The life of the pinned CA. The controller handed it to this boot, so the CA is valid now, whatever the clock says.
+/// The life of the pinned CA, as far as the agent can see it. The controller handed it to this boot, so the CA is valid now, whatever the clock says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The true time is not before this.
@@ -28,21 +25,21 @@ pub struct Heard {
 }
 
 impl Bounds {
-    /// The bounds by a bundle of CA certificates: from the newest beginning to the last end.
+    /// The bounds by a bundle of CA certificates, of which one at least is valid now: from the first beginning to the
+    /// last end. A bundle may hold the next CA as well, which begins only later. Nor is it earlier than `built`.
     ///
     /// # Errors
     /// When it holds no certificate that can be read, in words.
-    pub fn of(ca_pem: &[u8]) -> Result<Self, String> {
+    pub fn of(ca_pem: &[u8], built: Unix) -> Result<Self, String> {
         let mut bounds: Option<Self> = None;
         for cert in CertificateDer::pem_slice_iter(ca_pem) {
             let cert = cert.map_err(|e| e.to_string())?;
             let (begin, end) = life(&cert)?;
             let known = bounds.get_or_insert(Self { earliest: begin, latest: end });
-            known.earliest = known.earliest.max(begin);
+            known.earliest = known.earliest.min(begin);
             known.latest = known.latest.max(end);
         }
         let mut bounds = bounds.ok_or("no certificate in the bundle")?;
-        let built = BUILT.and_then(|text| text.parse().ok()).unwrap_or(0);
         bounds.earliest = bounds.earliest.max(built).min(bounds.latest);
         Ok(bounds)
     }
@@ -99,9 +96,35 @@ mod tests {
         }
     }
 
+    /// The certificate of a CA that lives for these years.
+    fn authority(years: (i32, i32)) -> String {
+        let mut params = rcgen::CertificateParams::default();
+        params.not_before = rcgen::date_time_ymd(years.0, 1, 1);
+        params.not_after = rcgen::date_time_ymd(years.1, 1, 1);
+        params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
+    }
+
+    #[test]
+    fn a_bundle_is_bounded_by_all_its_certificates_and_by_the_build() {
+        const Y2020: Unix = 1_577_836_800;
+        const Y2030: Unix = 1_893_456_000;
+        const Y2040: Unix = 2_208_988_800;
+        let (one, next) = (authority((2020, 2030)), authority((2030, 2040)));
+        let both = [one.as_str(), next.as_str()].concat();
+        for (why, pem, built, expected) in [
+            ("one CA", &one, 0, (Y2020, Y2030)),
+            ("one CA and a later build", &one, Y2030 - 1, (Y2030 - 1, Y2030)),
+            ("the next CA in it as well", &both, Y2020 + 5, (Y2020 + 5, Y2040)),
+            ("a build after the end", &one, Y2040, (Y2030, Y2030)),
+        ] {
+            let bounds = Bounds::of(pem.as_bytes(), built).unwrap();
+            assert_eq!((bounds.earliest, bounds.latest), expected, "{why}");
+        }
+    }
+
     #[test]
     fn a_bundle_without_certificates_has_no_bounds() {
-        assert!(Bounds::of(b"").is_err());
-        assert!(Bounds::of(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").is_err());
+        assert!(Bounds::of(b"", 0).is_err());
+        assert!(Bounds::of(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", 0).is_err());
     }
 }

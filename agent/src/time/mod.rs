@@ -4,31 +4,40 @@
 //! the life of the pinned CA ([`bounds`]), and every call that carries a secret is verified in full afterwards.
 
 pub mod bounds;
+mod built;
 mod clock;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 pub mod server;
 pub mod sntp;
+mod sources;
+#[cfg(test)]
+mod tests;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use farrier_shared::contract::cmdline::BootParams;
 use farrier_shared::contract::options::{NtpServer, NtpServers};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use reqwest::dns::Resolve;
+use tokio::time::timeout;
 
 use bounds::Bounds;
 
+pub use built::BUILT;
 pub use clock::{Clock, SystemClock};
+use sources::{OverNetwork, Sources};
 
 /// Seconds since 1970, UTC.
 pub type Unix = u64;
 
 /// How long NTP servers may take, all of them.
 const NTP_WAIT: Duration = Duration::from_secs(12);
-/// Most addresses asked of one name.
-const MAX_ADDRESSES: usize = 2;
+/// Most servers asked, of the command line and of the network.
+const MAX_SERVERS: usize = 8;
 /// A clock that is off by less is right: setting it would gain nothing.
 const RIGHT: u64 = 2;
 
@@ -42,7 +51,7 @@ pub enum Source {
 }
 
 /// Sees to it that the clock is right enough. `named` are time servers the network told of; those of the command
-/// line count before them. Says where the time came from, [`None`] when the clock was left as it was.
+/// line count before them. Says where the time was learnt, [`None`] when it was not.
 ///
 /// Nothing here fails a run: a clock that stays wrong fails the first call, whose error says so.
 pub async fn settle(
@@ -51,7 +60,7 @@ pub async fn settle(
     resolver: Arc<dyn Resolve>,
     named: &[IpAddr],
 ) -> Option<Source> {
-    let bounds = match Bounds::of(&params.ca_pem) {
+    let bounds = match Bounds::of(&params.ca_pem, BUILT) {
         Ok(bounds) => bounds,
         Err(cause) => {
             tracing::debug!(cause, "the life of the CA is not known; the clock stays as it is");
@@ -59,12 +68,24 @@ pub async fn settle(
         }
     };
     let given: Option<NtpServers> = params.extra.get("ntp").and_then(|text| text.parse().ok());
-    let asked = tokio::time::timeout(NTP_WAIT, by_ntp(given.as_ref(), named, &resolver, &bounds)).await;
-    if let Ok(Some((server, time))) = asked {
+    let given: Vec<NtpServer> = given.iter().flat_map(NtpServers::iter).cloned().collect();
+    settle_by(clock, &OverNetwork { params, resolver }, &bounds, &given, named, NTP_WAIT).await
+}
+
+/// The same from any sources; time servers are asked for as long as `wait`.
+async fn settle_by(
+    clock: &dyn Clock,
+    sources: &impl Sources,
+    bounds: &Bounds,
+    given: &[NtpServer],
+    named: &[IpAddr],
+    wait: Duration,
+) -> Option<Source> {
+    if let Ok(Some((server, time))) = timeout(wait, by_ntp(sources, bounds, given, named)).await {
         set(clock, time, &format!("NTP server {server}"));
         return Some(Source::Ntp(server));
     }
-    match server::ask(params, resolver, &bounds).await {
+    match sources.controller(bounds).await {
         Ok(heard) => {
             let time = bounds.correct(clock.now(), heard)?;
             set(clock, time, "the controller");
@@ -88,34 +109,44 @@ fn set(clock: &dyn Clock, time: Unix, source: &str) {
     }
 }
 
-/// The first time server that says something believable, and what it says.
+/// The first time server that says something believable, and what it says: one of the operator's, else of the
+/// network's.
 async fn by_ntp(
-    given: Option<&NtpServers>,
-    named: &[IpAddr],
-    resolver: &Arc<dyn Resolve>,
+    sources: &impl Sources,
     bounds: &Bounds,
+    given: &[NtpServer],
+    named: &[IpAddr],
 ) -> Option<(IpAddr, Unix)> {
     let mut servers = Vec::new();
-    for server in given.into_iter().flat_map(NtpServers::iter) {
+    for server in given {
         match server {
             NtpServer::Address(ip) => servers.push(*ip),
-            NtpServer::Name(name) => {
-                let Ok(name) = name.parse() else { continue };
-                match resolver.resolve(name).await {
-                    Ok(found) => servers.extend(found.take(MAX_ADDRESSES).map(|a| a.ip())),
-                    Err(error) => tracing::warn!(%server, %error, "time server not found"),
-                }
-            }
+            NtpServer::Name(name) => match sources.resolve(name).await {
+                Ok(found) => servers.extend(found),
+                Err(cause) => tracing::warn!(%server, cause, "time server not found"),
+            },
         }
     }
-    servers.extend(named);
-    for ip in servers {
-        match sntp::ask(SocketAddr::new(ip, sntp::PORT)).await {
-            Ok(time) if bounds.contains(time) => return Some((ip, time)),
+    match first(sources, bounds, &servers).await {
+        Some(found) => Some(found),
+        None => first(sources, bounds, named).await,
+    }
+}
+
+/// All at once: a dead one must not use up the time of the others.
+async fn first(sources: &impl Sources, bounds: &Bounds, servers: &[IpAddr]) -> Option<(IpAddr, Unix)> {
+    let ask = |server: &IpAddr| {
+        let server = *server;
+        async move { (server, sources.ntp(server).await) }
+    };
+    let mut asked: FuturesUnordered<_> = servers.iter().take(MAX_SERVERS).map(ask).collect();
+    while let Some((server, answer)) = asked.next().await {
+        match answer {
+            Ok(time) if bounds.contains(time) => return Some((server, time)),
             Ok(time) => {
-                tracing::warn!(server = %ip, time, "time server not believed: beyond the life of the CA");
+                tracing::warn!(%server, time, "time server not believed: beyond the life of the CA, or before this build");
             }
-            Err(cause) => tracing::info!(server = %ip, cause, "time server left out"),
+            Err(cause) => tracing::info!(%server, cause, "time server left out"),
         }
     }
     None

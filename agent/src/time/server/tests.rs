@@ -68,7 +68,7 @@ async fn asked(name: &str, years: (i32, i32), pin_another: bool) -> Result<Heard
         bootif: None,
         extra: std::collections::HashMap::new(),
     };
-    let bounds = Bounds::of(&params.ca_pem).unwrap();
+    let bounds = Bounds::of(&params.ca_pem, 0).unwrap();
     assert_eq!(bounds.earliest, 1_577_836_800, "2020");
     let heard = ask(&params, Arc::new(Here), &bounds).await;
     handle.shutdown();
