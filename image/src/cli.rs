@@ -83,9 +83,10 @@ pub struct Build {
     /// A directory of firmware files, searched before firmware packages; may be repeated
     #[arg(long, value_name = "DIR")]
     pub firmware_dir: Vec<PathBuf>,
-    /// Date of every file in the initramfs, in seconds since 1970
-    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", default_value_t = 0)]
-    pub source_date_epoch: u32,
+    /// Date of every file in the initramfs and earliest time of the agent's clock, in seconds since 1970; by default
+    /// the day of the source's last commit
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH")]
+    pub source_date_epoch: Option<u32>,
     /// Fail when vmlinuz and initrd.img together are larger than the profile's goal
     #[arg(long)]
     pub within_goal: bool,
@@ -106,6 +107,9 @@ pub struct Agent {
     /// What builds the agent
     #[arg(long, value_enum, default_value = "auto")]
     pub toolchain: Toolchain,
+    /// Earliest time of the agent's clock, in seconds since 1970; by default the day of the source's last commit
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH")]
+    pub source_date_epoch: Option<u32>,
     /// How the result is printed
     #[arg(long, value_enum, default_value = "text")]
     pub output: Output,
@@ -117,9 +121,13 @@ impl Build {
     /// # Errors
     /// When the agent is to be built and the current directory is outside the workspace.
     pub fn request(&self) -> anyhow::Result<Request> {
-        let agent = match &self.agent {
-            Some(path) => AgentSource::File(path.clone()),
-            None => AgentSource::Build(agent_request(self.toolchain)?),
+        let (agent, date) = match &self.agent {
+            Some(path) => (AgentSource::File(path.clone()), self.source_date_epoch.unwrap_or(0)),
+            None => {
+                let request = agent_request(self.toolchain, self.source_date_epoch)?;
+                let date = request.date;
+                (AgentSource::Build(request), date)
+            }
         };
         let kernel = match (&self.kernel_deb, &self.kernel_tree) {
             (Some(deb), _) => KernelSource::Deb(deb.clone()),
@@ -134,17 +142,19 @@ impl Build {
             agent,
             kernel,
             firmware: self.firmware_dir.clone(),
-            source_date_epoch: self.source_date_epoch,
+            source_date_epoch: date,
         })
     }
 }
 
-/// The agent build for the workspace around the current directory.
+/// The agent build for the workspace around the current directory; of the source's own date, unless one is given.
 ///
 /// # Errors
 /// When there is none.
-pub fn agent_request(toolchain: Toolchain) -> anyhow::Result<agent_build::Request> {
-    Ok(agent_build::Request { workspace: find_workspace(&std::env::current_dir()?)?, toolchain })
+pub fn agent_request(toolchain: Toolchain, date: Option<u32>) -> anyhow::Result<agent_build::Request> {
+    let workspace = find_workspace(&std::env::current_dir()?)?;
+    let date = date.or_else(|| agent_build::date::of_source(&workspace)).unwrap_or(0);
+    Ok(agent_build::Request { workspace, toolchain, date })
 }
 
 /// Programs run in other directories than ours, so that paths are made absolute first.
@@ -179,6 +189,20 @@ mod tests {
         assert_eq!(request.kernel, KernelSource::Tree("k".into()));
         assert_eq!(request.profile, Profile::Full);
         assert!(request.cache.is_absolute());
+    }
+
+    #[test]
+    fn a_given_date_is_that_of_the_image_and_of_its_agent() {
+        let date = |words: &[&str]| {
+            let cli =
+                parse(&[&["build", "--source-date-epoch", "1800000000"], words].concat()).expect("valid");
+            let Action::Build(build) = cli.command else { panic!("build expected") };
+            build.request().expect("request")
+        };
+        let request = date(&[]);
+        let AgentSource::Build(agent) = &request.agent else { panic!("{request:?}") };
+        assert_eq!((request.source_date_epoch, agent.date), (1_800_000_000, 1_800_000_000));
+        assert_eq!(date(&["--agent", "a"]).source_date_epoch, 1_800_000_000);
     }
 
     #[test]

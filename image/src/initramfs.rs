@@ -1,6 +1,6 @@
 //! The initramfs: a newc archive in zstd, byte for byte the same for the same input.
 //!
-//! Entries are sorted by path, owned by root, dated `SOURCE_DATE_EPOCH` (or 0), and numbered in order.
+//! Entries are sorted by path, owned by root, dated as the source is (or 0), and numbered in order.
 //! Compression runs on one thread, since zstd's output depends on how input is split among threads.
 
 use std::collections::BTreeMap;

@@ -39,7 +39,7 @@ pub struct Request {
     pub kernel: KernelSource,
     /// Directories with firmware files, searched before firmware packages.
     pub firmware: Vec<PathBuf>,
-    /// Date of every file in the initramfs, in seconds since 1970.
+    /// Date of every file in the initramfs, in seconds since 1970; the agent's is its own request's.
     pub source_date_epoch: u32,
 }
 

@@ -41,7 +41,7 @@ fn run_build(build: &Build) -> anyhow::Result<()> {
 }
 
 fn run_agent(agent: &Agent) -> anyhow::Result<()> {
-    let request = cli::agent_request(agent.toolchain)?;
+    let request = cli::agent_request(agent.toolchain, agent.source_date_epoch)?;
     let packages = Packages::new(&cli::absolute(&agent.cache)?);
     let built = agent_build::build(&request, &packages, &Progress::to_stderr())?;
     let path = match &agent.out {

@@ -35,7 +35,7 @@ pub struct Manifest {
     pub unmet_softdeps: BTreeMap<String, BTreeSet<String>>,
     /// Firmware in the image and not.
     pub firmware: FirmwareRecord,
-    /// The date on every file of the initramfs, in seconds since 1970.
+    /// The date on every file of the initramfs and the earliest of the agent's clock, in seconds since 1970.
     pub source_date_epoch: u32,
 }
 

@@ -39,6 +39,7 @@ pub(super) fn run(
         .env("RUSTC", &choice.compiler.rustc)
         .env("CARGO_ENCODED_RUSTFLAGS", flags(request, native).join("\u{1f}"))
         .env("CC_x86_64_unknown_linux_musl", &choice.musl_gcc)
+        .env("SOURCE_DATE_EPOCH", request.date.to_string())
         .args(["build", "--locked", "--package", "farrier-agent", "--bin", "farrier-agent"])
         .args(["--profile", PROFILE, "--target", TARGET, "--target-dir"])
         .arg(&directory);
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_library_from_source_links_with_our_unwinder_and_both_are_static() {
-        let request = Request { workspace: "/src/farrier".into(), toolchain: Toolchain::Auto };
+        let request = Request { workspace: "/src/farrier".into(), toolchain: Toolchain::Auto, date: 0 };
         let prebuilt = flags(&request, None);
         let from_source = flags(&request, Some(Path::new("/native")));
         for all in [&prebuilt, &from_source] {

@@ -6,6 +6,7 @@
 
 mod cargo;
 mod choice;
+pub mod date;
 mod probe;
 mod unwind;
 
@@ -84,6 +85,8 @@ pub struct Request {
     pub workspace: PathBuf,
     /// Which toolchain to use.
     pub toolchain: Toolchain,
+    /// Before when the agent was not built, in seconds since 1970; 0 when that is not known.
+    pub date: u32,
 }
 
 /// A program proven to need nothing but the kernel.
