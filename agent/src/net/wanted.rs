@@ -1,6 +1,8 @@
 //! What the run needs of the network, and which ways of getting it are tried.
 
+use std::fmt::Display;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 use farrier_shared::contract::cmdline::BootParams;
 use farrier_shared::contract::options::{Bond, Ip6, Mtu, StaticIp6, VlanId};
@@ -67,14 +69,13 @@ impl Wanted {
     /// As the command line says. A `farrier.*` value that does not parse is left out: the run fails for it once the
     /// network is up, since only then can the controller be told.
     pub fn from_params(params: &BootParams) -> Self {
-        let text = |key: &str| params.extra.get(key).map(String::as_str).filter(|v| !v.is_empty());
         Self {
             boot: params.bootif,
             static_ip: params.static_ip.clone(),
-            ip6: text("ip6").and_then(|v| v.parse().ok()),
-            vlan: text("vlan").and_then(|v| v.parse().ok()),
-            bond: text("bond").and_then(|v| v.parse().ok()),
-            mtu: text("mtu").and_then(|v| v.parse().ok()),
+            ip6: given(params, "ip6"),
+            vlan: given(params, "vlan"),
+            bond: given(params, "bond"),
+            mtu: given(params, "mtu"),
             api: params.api.clone(),
             image: params.target.clone(),
         }
@@ -111,6 +112,19 @@ impl Wanted {
             return Methods { v4: Some(Method4::Dhcp), v6, v6_off };
         }
         Methods { v4, v6, v6_off }
+    }
+}
+
+/// The value of `farrier.KEY`. One that does not parse is said here already: without it there may be no network to tell
+/// the controller by.
+fn given<T: FromStr<Err: Display>>(params: &BootParams, key: &str) -> Option<T> {
+    let text = params.extra.get(key).filter(|text| !text.is_empty())?;
+    match text.parse() {
+        Ok(value) => Some(value),
+        Err(error) => {
+            tracing::error!("farrier.{key}: {error}; the network is looked for without it");
+            None
+        }
     }
 }
 
