@@ -19,8 +19,22 @@ const DWORD_MASK: u32 = 0x7fff_ffff;
 
 /// One entry for each populated module.
 pub(super) fn modules(table: &[u8], root: &Path) -> Vec<MemoryModule> {
-    let modules: Vec<_> = structures(table).filter(|s| s.kind == DEVICE).filter_map(|s| read(&s)).collect();
-    if modules.is_empty() { from_kernel(root).into_iter().collect() } else { modules }
+    let found: Vec<_> = structures(table)
+        .filter(|s| s.kind == DEVICE)
+        .filter_map(|s| Some((read(&s)?, s.string(0x11))))
+        .collect();
+    if found.is_empty() {
+        return from_kernel(root).into_iter().collect();
+    }
+    let is_shared = |id: &str| found.iter().filter(|(other, _)| other.id == id).count() > 1;
+    let named = |(module, bank): &(MemoryModule, String)| match is_shared(&module.id) {
+        // Some boards number the slots of each channel anew: there only both names are one.
+        true if *bank != module.id => {
+            MemoryModule { id: format!("{bank} {}", module.id).trim().to_owned(), ..module.clone() }
+        }
+        _ => module.clone(),
+    };
+    found.iter().map(named).collect()
 }
 
 fn read(s: &Structure<'_>) -> Option<MemoryModule> {
@@ -76,15 +90,28 @@ fn technology(code: u8) -> &'static str {
     }
 }
 
-/// The memory blocks that are online, which is what was installed; else what is left of it for programs.
+/// What was installed, as far as the kernel knows: it manages less, since firmware and kernel keep some, and the
+/// memory blocks that are online span more, since those around a hole are not full.
 fn from_kernel(root: &Path) -> Option<MemoryModule> {
-    let mib = blocks_mib(root).or_else(|| total_mib(root)).filter(|mib| *mib > 0)?;
+    let mib = match (total_mib(root), blocks_mib(root)) {
+        (Some(managed), Some(spanned)) if spanned > managed => roundest(managed, spanned),
+        (managed, spanned) => spanned.or(managed)?,
+    };
+    if mib == 0 {
+        return None;
+    }
     Some(MemoryModule {
         id: "System Memory".to_owned(),
         kind: technology(2).to_owned(),
         capacity: capacity(mib),
         speed: String::new(),
     })
+}
+
+/// The number beyond `low` and up to `high` that the highest power of two divides.
+fn roundest(low: u64, high: u64) -> u64 {
+    let mut multiples = (0..u64::BITS).rev().map(|power| high >> power << power);
+    multiples.find(|multiple| *multiple > low).unwrap_or(high)
 }
 
 fn blocks_mib(root: &Path) -> Option<u64> {
@@ -158,6 +185,41 @@ mod tests {
         assert_eq!(one(1024, 0, 0xffff)[0].speed, "8800MHz");
         assert_eq!(one(1024, 0, 0)[0].kind, "DDR4");
         assert_eq!(one(1024, 0, 0)[0].id, "DIMM 0");
+    }
+
+    #[test]
+    fn slots_of_one_name_are_told_apart_by_their_bank() {
+        let slot = |strings: [&str; 2]| structure(17, &body(1024, 0, 0), &strings);
+        let ids = |table: &[u8]| -> Vec<String> {
+            modules(table, Path::new("/nonesuch")).into_iter().map(|module| module.id).collect()
+        };
+        let table = [
+            slot(["DIMM 0", "P0 CHANNEL A"]),
+            slot(["DIMM 1", "P0 CHANNEL A"]),
+            slot(["DIMM 0", "P0 CHANNEL B"]),
+        ]
+        .concat();
+        assert_eq!(ids(&table), ["P0 CHANNEL A DIMM 0", "DIMM 1", "P0 CHANNEL B DIMM 0"]);
+        let nameless = [slot(["DIMM", " "]), slot(["DIMM", " "])].concat();
+        assert_eq!(ids(&nameless), ["DIMM", "DIMM"]);
+        let banks_alone = [slot([" ", "BANK 0"]), slot([" ", "BANK 0"])].concat();
+        assert_eq!(ids(&banks_alone), ["BANK 0", "BANK 0"]);
+    }
+
+    #[test]
+    fn what_was_installed_is_a_round_number_between_what_is_managed_and_what_is_spanned() {
+        // In MiB, with blocks of 128 MiB to 2 GiB.
+        for (managed, spanned, installed) in [
+            (64_376, 67_584, 65_536),
+            (1980, 2048, 2048),
+            (2830, 3072, 3072),
+            (96_400, 100_352, 98_304),
+            (11_900, 12_288, 12_288),
+            (999, 1000, 1000),
+        ] {
+            assert_eq!(roundest(managed, spanned), installed, "{managed}..={spanned}");
+        }
+        assert_eq!(roundest(0, u64::MAX), 1 << 63);
     }
 
     #[test]

@@ -54,8 +54,9 @@ pub fn collect(root: &Path) -> Facts {
         notes.push(format!("disks not listed: {error}"));
         Vec::new()
     });
-    // Addresses are this machine's, whatever the root.
-    let addresses = nics::current_addresses();
+    // The kernel and the hardware can be asked of this machine only, not of a tree that describes another.
+    let is_this_machine = root == Path::new("/");
+    let addresses = if is_this_machine { nics::current_addresses() } else { nics::Addresses::new() };
     let system = system::system(&table, root);
     let report = InspectionReport {
         timestamp: None,
@@ -78,8 +79,6 @@ pub fn collect(root: &Path) -> Facts {
         (report.nics.is_empty(), "no network interface found"),
     ];
     notes.extend(absent.into_iter().filter(|(is_absent, _)| *is_absent).map(|(_, note)| note.to_owned()));
-    // The kernel and the hardware can be asked of this machine only, not of a tree that describes another.
-    let is_this_machine = root == Path::new("/");
     let running = is_this_machine.then(running::running).flatten();
     notes.extend(running.and_then(|r| running::missing_memory(&report.memory, r.memory_bytes)));
     let health = |disk: &Disk| is_this_machine.then(|| health::of(disk)).flatten();

@@ -77,10 +77,14 @@ pub(super) fn details(
 ) -> Vec<Detail> {
     let detail = |link: links::Link| {
         let dir = root.join("sys/class/net").join(&link.name);
-        let carrier = fs::read_to_string(dir.join("carrier")).ok();
+        let carrier = fs::read_to_string(dir.join("carrier")).unwrap_or_default();
         Detail {
             permanent_mac: permanent(&link.name),
-            carrier: carrier.map(|text| text.trim() == "1"),
+            carrier: match carrier.trim() {
+                "1" => Some(true),
+                "0" => Some(false),
+                _ => None,
+            },
             pci_address: pci_address(root, &dir.join("device")),
             carries: carried(root, &link.name, addresses),
             name: link.name,

@@ -1,6 +1,8 @@
 //! A whole machine, as QEMU's q35 shows itself: SMBIOS 2.8 tables and the sysfs tree of its devices.
 
 mod broken;
+mod dumps;
+mod trees;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -102,7 +104,7 @@ fn the_report_of_a_virtual_machine() {
             "disks": [{ "name": disk, "model": "", "sizeGB": 21, "type": "SSD", "serialNumber": "DISK0001" }],
             "nics": [{
                 "name": "eth0", "macAddress": "52:54:00:12:34:56", "driver": "virtio_net",
-                "speed": "", "ipAddresses": facts.report.nics[0].ip_addresses,
+                "speed": "", "ipAddresses": [],
             }],
         })
     );
