@@ -160,15 +160,7 @@ mod tests {
         let queue = root.path().join("sys/block/nvme0n1/queue");
         fs::create_dir_all(&queue).unwrap();
         fs::write(queue.join("physical_block_size"), "4096\n").unwrap();
-        let health = |critical: &[&'static str]| Health {
-            critical: critical.to_vec(),
-            temperature_celsius: 30,
-            available_spare_percent: 3,
-            percentage_used: 99,
-            power_on_hours: 1,
-            unsafe_shutdowns: 0,
-            media_errors: 0,
-        };
+        let health = |critical: &[&'static str]| Health { critical: critical.to_vec(), log: None };
         let disks = [disk("nvme0n1", 1 << 34, false, None)];
         let ill = details(&disks, root.path(), |_| Some(health(&["reliability is degraded"])));
         assert_eq!(ill[0].physical_sector_bytes, Some(4096));

@@ -3,6 +3,7 @@
 //! Each collector reads below a root path and answers with what it found. One that fails leaves a note in the
 //! report, never a hole in the run: a machine that cannot be described can still be installed.
 
+mod ata;
 mod cpu;
 mod disks;
 #[cfg(any(test, fuzzing))]
@@ -81,7 +82,8 @@ pub fn collect(root: &Path) -> Facts {
     notes.extend(absent.into_iter().filter(|(is_absent, _)| *is_absent).map(|(_, note)| note.to_owned()));
     let running = is_this_machine.then(running::running).flatten();
     notes.extend(running.and_then(|r| running::missing_memory(&report.memory, r.memory_bytes)));
-    let health = |disk: &Disk| is_this_machine.then(|| health::of(disk)).flatten();
+    let asking = is_this_machine.then(health::Asking::begin);
+    let health = |disk: &Disk| asking.as_ref()?.ask(disk);
     let permanent = |name: &str| is_this_machine.then(|| nics::permanent_mac(name)).flatten();
     let disk_details = disks::details(&disks, root, health);
     notes.extend(disk_details.iter().filter_map(disks::Detail::warning));

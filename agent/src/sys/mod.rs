@@ -7,6 +7,7 @@ pub mod ethtool;
 pub mod inode_flags;
 pub mod nvme;
 pub mod packet;
+pub mod scsi;
 pub mod signals;
 pub mod watchdog;
 
