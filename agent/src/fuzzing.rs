@@ -6,7 +6,7 @@
 pub use crate::deploy::fuzzing::image;
 pub use crate::disk::fuzzing::{partition_table, signatures, vpd};
 pub use crate::efi::fuzzing::boot_entries;
-pub use crate::facts::fuzzing::{lldp, smbios};
+pub use crate::facts::fuzzing::{ipmi, lldp, smbios};
 pub use crate::init::modules::fuzzing::modalias;
 pub use crate::net::dhcp::fuzzing::dhcp;
 pub use crate::net::fuzzing::{dhcp6, router_advertisement};
@@ -30,6 +30,7 @@ mod tests {
         ("dhcp6", super::dhcp6),
         ("file_system", super::file_system),
         ("image", super::image),
+        ("ipmi", super::ipmi),
         ("lldp", super::lldp),
         ("modalias", super::modalias),
         ("partition_table", super::partition_table),

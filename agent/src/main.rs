@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
+use farrier_agent::facts::ipmi::Question;
 use farrier_agent::{facts, run};
 
 /// PID 1 of Farrier's inspection image: inspects the machine, installs a verified operating system, reports.
@@ -81,7 +82,10 @@ fn person(cli: &Cli) -> anyhow::Result<ExitCode> {
 }
 
 fn print(output: Output, root: &Path) -> anyhow::Result<()> {
-    let report = facts::collect(root).report;
+    // A person's machine is taken with the drivers it has.
+    let bmc = Question::ask(root, || ());
+    let mut report = facts::collect(root).report;
+    bmc.add_to(&mut report);
     let text = match output {
         Output::Json => {
             serde_json::to_string_pretty(&report).context("the report cannot be written as JSON")?

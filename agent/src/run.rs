@@ -20,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::callback::Policy;
 use crate::deploy::{self, ImageClient, Progress};
 use crate::disk::{self, Disk, DiskError, KernelTarget, Target, Wish};
+use crate::facts::ipmi::Question;
 use crate::facts::lldp::Neighbours;
 use crate::facts::{self, Facts};
 use crate::init::drivers::{self, Named};
@@ -81,6 +82,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let hints = options.as_ref().ok().and_then(|options| options.disk_hints.clone());
     let drivers = load_drivers(&root, &params, hints.clone()).await;
     let neighbours = Neighbours::listen(&root);
+    let bmc = Question::ask(&root, drivers::load_ipmi);
     let network = bring_up_network(&root, &params).await?;
     let resolver = net::resolver(&network);
     // Before anything is verified by it.
@@ -91,7 +93,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let options = options?;
 
     contact.event(EventName::Preparing, &format!("network is up on {}", network.config.interface));
-    let mut facts = look_around(&root).await?;
+    let mut facts = look_around(&root, bmc).await?;
     other_disks::note_members(&mut facts, &root).await;
     neighbours.add_to(&mut facts.report);
     contact.event(EventName::Registering, "sending the report");
@@ -112,7 +114,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let peek = async { images.peek(&order.source).await.map_err(|e| Failure::new("image", &e.reason())) };
     let image = within("image", PEEK_WAIT, peek).await?;
     // Looked up anew: the wait may have been long, and only now is known how large a disk is needed.
-    let disks = look_around(&root).await?.disks;
+    let disks = look_for_disks(&root).await?;
     let disk = choose(&disks, &wish(image.required), &root)?;
 
     let roots = facts::roots(&root);
@@ -211,9 +213,19 @@ async fn bring_up_network(root: &Path, params: &BootParams) -> Result<Network, F
     within("network", NETWORK_WAIT, network).await
 }
 
-async fn look_around(root: &Path) -> Result<Facts, Failure> {
+async fn look_around(root: &Path, bmc: Question) -> Result<Facts, Failure> {
     let root = root.to_owned();
-    blocking("facts", FACTS_WAIT, move || facts::collect(&root)).await
+    let look = move || {
+        let mut facts = facts::collect(&root);
+        bmc.add_to(&mut facts.report);
+        facts
+    };
+    blocking("facts", FACTS_WAIT, look).await
+}
+
+async fn look_for_disks(root: &Path) -> Result<Vec<Disk>, Failure> {
+    let root = root.to_owned();
+    blocking("facts", FACTS_WAIT, move || facts::look_for_disks(&root)).await
 }
 
 fn stands_still(still: Duration, disk: &str, progress: &Progress) -> Failure {

@@ -93,6 +93,25 @@ seed("smbios", "cut", SERVER[: len(SERVER) // 2 + 7])
 seed("smbios", "entry-3", b"_SM3_\x8c\x18\x03\x06\x00\x01\x00" + struct.pack("<IQ", 4096, 0xE0000))
 seed("smbios", "entry-2", b"_SM_\x5b\x1f\x02\x08" + bytes(23))
 
+# IPMI (v2.0, sections 22.24 and 23.2): responses in the order of the questions, each behind its length.
+
+
+def responses(*all):
+    return b"".join(bytes([len(response)]) + response for response in all)
+
+
+def lan_values(*values):
+    return [b"\0\x11" + value if value is not None else b"\x80" for value in values]
+
+
+LAN_CHANNEL = b"\0\1\4\1\x80\xf2\x1b\0\0\0"
+IPV4 = [bytes.fromhex("ac1f6b8a5fc8"), bytes([10, 0, 9, 7]), b"\xff\xff\xff\0", bytes([10, 0, 9, 1]), b"\2"]
+IPV6_SET = b"\0\x80" + socket.inet_pton(socket.AF_INET6, "fd00::7") + b"\x40\0"
+seed("ipmi", "server", responses(LAN_CHANNEL, *lan_values(*IPV4, b"\x64\x80", b"\2", b"\1\1\3", IPV6_SET, IPV6_SET), *[b"\xcc"] * 10))
+seed("ipmi", "second-channel", responses(b"\0\1\5\5", LAN_CHANNEL, *lan_values(*IPV4, b"\0\0", None), *[b"\xcc"] * 9))
+seed("ipmi", "not-set-up", responses(LAN_CHANNEL, *lan_values(bytes(6), bytes(4), b"\2", None, None)))
+seed("ipmi", "refuses", responses(b"\xc1"))
+
 # DHCP: an ACK as dnsmasq writes it, one with every option asked for, a NAK, overload, a whole packet.
 
 

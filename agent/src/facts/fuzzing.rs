@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::ipmi::scripted;
 use super::{cpu, lldp, management, memory, smbios, system};
 
 /// A table, and an entry point, through every collector that reads them.
@@ -15,6 +16,20 @@ pub fn smbios(bytes: &[u8]) {
     assert!(cpus.len() <= bytes.len() / 4 && modules.len() <= bytes.len() / 4);
     let texts = [named.manufacturer, named.model, named.serial, named.firmware, named.firmware_vendor];
     assert!(texts.iter().all(|text| text.len() <= bytes.len() && !text.contains(char::is_control)));
+}
+
+/// What a management controller answers to one request after the other, each response behind its length.
+pub fn ipmi(bytes: &[u8]) {
+    let channels = scripted::channels(bytes);
+    assert!(channels.len() <= 11);
+    for channel in channels {
+        assert!(channel.mac.is_some() || channel.address.is_some() || !channel.ipv6_addresses.is_empty());
+        assert!(channel.mac.is_none_or(|mac| mac.as_bytes() != [0; 6]));
+        assert!(channel.address.is_none_or(|ip| !ip.is_unspecified()));
+        assert!(channel.prefix_length.is_none_or(|bits| (1..=32).contains(&bits)));
+        assert!(channel.vlan.is_none_or(|id| (1..=4094).contains(&id)));
+        assert!(channel.ipv6_addresses.len() <= 16);
+    }
 }
 
 /// The payload of a frame by which a switch names itself.

@@ -9,6 +9,7 @@ mod disks;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod health;
+pub mod ipmi;
 pub mod lldp;
 mod management;
 mod memory;
@@ -40,6 +41,15 @@ pub struct Facts {
 /// Where `/sys`, `/dev` and `/proc` are below a root.
 pub fn roots(root: &Path) -> Roots {
     Roots { sys: root.join("sys"), dev: root.join("dev"), proc: root.join("proc") }
+}
+
+/// The block devices of the machine whose `/sys` and `/proc` are below `root`, and nothing else of it. None when they
+/// cannot be listed.
+pub fn look_for_disks(root: &Path) -> Vec<Disk> {
+    disk::discover(&roots(root)).unwrap_or_else(|error| {
+        tracing::warn!(%error, "disks not listed");
+        Vec::new()
+    })
 }
 
 /// Looks at the machine whose `/sys` and `/proc` are below `root`.

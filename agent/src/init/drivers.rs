@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use farrier_shared::contract::options::DiskHints;
 use farrier_shared::contract::{DiskPin, MacAddress};
 
-use super::modules::{Coldplug, Index, Insert, Kernel};
+use super::modules::{Coldplug, Index, Insert, Kernel, LATER};
 use super::mounts;
 use crate::disk::{self, DiskError, Roots, Wish};
 use crate::net::links;
@@ -97,8 +97,21 @@ pub fn bring_up(root: &Path, kernel_release: &str, named: &Named) {
 
 /// Loads one module of this system by name, with all it needs. An image without it is told by whoever needed it.
 pub fn load_one(name: &str) {
+    load_all(&[name]);
+}
+
+/// Loads what it takes to talk to this machine's management controller. Blocks, and for minutes where that hangs.
+pub fn load_ipmi() {
+    load_all(&["ipmi_devintf"]);
+    load_all(&LATER);
+}
+
+fn load_all(names: &[&str]) {
     let index = Index::read(&Path::new("/lib/modules").join(super::kernel_release()));
-    Coldplug::new(index, Kernel).load(name);
+    let mut coldplug = Coldplug::new(index, Kernel);
+    for name in names {
+        coldplug.load(name);
+    }
 }
 
 fn settle<I: Insert>(root: &Path, coldplug: &mut Coldplug<I>, named: &Named) {

@@ -5,6 +5,7 @@
 
 pub mod ethtool;
 pub mod inode_flags;
+pub mod ipmi;
 pub mod nvme;
 pub mod packet;
 pub mod scsi;

@@ -61,10 +61,15 @@ pub(super) fn lines(report: &InspectionReport) -> Vec<(&'static str, String)> {
     several(&mut lines, "GPUs", gpus);
     let bmc = &facts["bmc"];
     if bmc.is_object() {
+        let lan = bmc["lan"].as_array().into_iter().flatten();
+        // The first channel with an address is the one in use.
+        let lan = lan.min_by_key(|channel| channel["address"].is_null()).unwrap_or(&Value::Null);
         let told = format!(
-            "IPMI{}{}{}",
+            "IPMI{}{}{}{}{}",
             after(" ", &bmc["ipmiVersion"]),
             after(" by ", &bmc["ipmiInterface"]),
+            after(" at ", &lan["address"]),
+            after(" on ", &lan["mac"]),
             after(", Redfish from the host at ", &bmc["hostInterfaceAddress"])
         );
         lines.push(("Management", cut(&told)));
@@ -192,7 +197,10 @@ mod tests {
                 "physicalSectorBytes": 4096, "health": {"percentageUsed": 3}}],
             "nics": [{"name": "eth0", "lldp": {"systemName": "tor-1", "chassisId": "x", "portId": "Ethernet1/7"}}],
             "gpus": [{"address": "0000:3b:00.0", "vendor": "10de", "device": "20b0"}],
-            "bmc": {"ipmiVersion": "2.0", "ipmiInterface": "KCS"},
+            "bmc": {"ipmiVersion": "2.0", "ipmiInterface": "KCS", "lan": [
+                {"channel": 1, "mac": "ac:1f:6b:8a:5f:c9"},
+                {"channel": 8, "mac": "ac:1f:6b:8a:5f:c8", "address": "10.0.9.7"},
+            ]},
             "notes": ["/dev/sdb warns: reliability is degraded"],
         });
         let expected = [
@@ -202,7 +210,7 @@ mod tests {
             ("Disks", "/dev/nvme0n1 960 GB nvme 512/4096 B 3 % used"),
             ("NICs", "52:54:00:12:34:56 eth0 10Gbps to tor-1 Ethernet1/7"),
             ("GPUs", "10de:20b0 0000:3b:00.0"),
-            ("Management", "IPMI 2.0 by KCS"),
+            ("Management", "IPMI 2.0 by KCS at 10.0.9.7 on ac:1f:6b:8a:5f:c8"),
             ("Note", "/dev/sdb warns: reliability is degraded"),
         ];
         assert_eq!(lines(&report(Some(facts))), expected.map(|(h, l)| (h, l.to_owned())));
@@ -225,7 +233,7 @@ mod tests {
         let long = "x".repeat(500);
         let many: Vec<Value> =
             (0..1000).map(|_| json!({"address": long, "vendor": [1], "device": long})).collect();
-        let facts = json!({"gpus": many, "bmc": {"ipmiVersion": long}, "notes": [long, "a b ".repeat(90), 7],
+        let facts = json!({"gpus": many, "bmc": {"ipmiVersion": long, "lan": [long]}, "notes": [long, "a b ".repeat(90), 7],
             "nics": {"not": "a list"}, "disks": "text", "firmwareDate": long});
         for facts in [facts, json!([]), json!("text")] {
             let lines = lines(&report(Some(facts)));

@@ -11,6 +11,10 @@ use nix::kmod::{ModuleInitFlags, finit_module};
 
 use super::Index;
 
+/// Drivers that talk to their device while they load, and for minutes to one that hangs, as management controllers
+/// do: not for the passes that disks and network wait for. Who wants them loads them by name.
+pub const LATER: [&str; 2] = ["ipmi_si", "ipmi_ssif"];
+
 /// Loads one module file.
 pub trait Insert {
     /// Loads it. A module that is loaded already, or has no device to serve, counts as loaded.
@@ -59,14 +63,18 @@ impl<I: Insert> Coldplug<I> {
     /// Loads a module by name or alias, with all it needs.
     pub fn load(&mut self, alias: &str) {
         for module in self.index.lookup(alias) {
-            for path in self.index.order(&module) {
-                if !self.done.insert(path.clone()) {
-                    continue;
-                }
-                if let Err(error) = self.insert.insert(&path) {
-                    tracing::warn!(module, file = %path.display(), %error, "module not loaded");
-                    self.refused.push((path, error.to_string()));
-                }
+            self.load_module(&module);
+        }
+    }
+
+    fn load_module(&mut self, module: &str) {
+        for path in self.index.order(module) {
+            if !self.done.insert(path.clone()) {
+                continue;
+            }
+            if let Err(error) = self.insert.insert(&path) {
+                tracing::warn!(module, file = %path.display(), %error, "module not loaded");
+                self.refused.push((path, error.to_string()));
             }
         }
     }
@@ -92,7 +100,10 @@ impl<I: Insert> Coldplug<I> {
         // Ascending, so that every boot of one machine loads in one order.
         fresh.sort();
         for alias in &fresh {
-            self.load(alias);
+            let modules = self.index.lookup(alias).into_iter();
+            for module in modules.filter(|module| !LATER.contains(&module.as_str())) {
+                self.load_module(&module);
+            }
         }
         fresh.len()
     }
@@ -149,12 +160,12 @@ mod tests {
     fn modules(dir: &Path) -> Index {
         fs::write(
             dir.join("modules.alias"),
-            "alias pci:v1d1* bus\nalias bus:disk disk\nalias pci:v2* bad\nalias pci:v2* good\n",
+            "alias pci:v1d1* bus\nalias bus:disk disk\nalias pci:v2* bad\nalias pci:v2* good\nalias acpi*:IPI0001:* ipmi_si\n",
         )
         .unwrap();
         fs::write(
             dir.join("modules.dep"),
-            "bus.ko:\ndisk.ko: core.ko\ncore.ko:\nbad.ko:\ngood.ko:\nfs.ko:\n",
+            "bus.ko:\ndisk.ko: core.ko\ncore.ko:\nbad.ko:\ngood.ko:\nfs.ko:\nipmi_si.ko: ipmi_msghandler.ko\nipmi_msghandler.ko:\n",
         )
         .unwrap();
         Index::read(dir)
@@ -174,6 +185,18 @@ mod tests {
         assert_eq!(coldplug.refused.len(), 1);
         assert_eq!(coldplug.loaded(), 4);
         assert_eq!(fake.loaded, ["bus", "bad", "good", "core", "disk"]);
+    }
+
+    #[test]
+    fn drivers_of_what_may_hang_are_loaded_by_name_alone() {
+        let root = tempfile::tempdir().unwrap();
+        device(root.path(), "acpi0", "acpi:IPI0001:");
+        let mut fake = Fake { sys: root.path().to_owned(), loaded: Vec::new() };
+        let mut coldplug = Coldplug::new(modules(root.path()), &mut fake);
+        assert_eq!(coldplug.pass(root.path()), 1);
+        assert_eq!(coldplug.loaded(), 0);
+        coldplug.load("ipmi-si");
+        assert_eq!(fake.loaded, ["ipmi_msghandler", "ipmi_si"]);
     }
 
     #[test]

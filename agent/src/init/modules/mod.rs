@@ -6,5 +6,5 @@ pub(crate) mod fuzzing;
 mod index;
 mod pattern;
 
-pub use coldplug::{Coldplug, Insert, Kernel};
+pub use coldplug::{Coldplug, Insert, Kernel, LATER};
 pub use index::Index;
