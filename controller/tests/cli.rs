@@ -118,6 +118,45 @@ fn the_help_of_serve_is_about_serving() {
 }
 
 #[test]
+fn help_has_examples_and_fits_a_terminal() {
+    let commands = ["apply", "get", "describe", "delete", "release", "provision", "adopt", "watch"];
+    for command in commands {
+        let help = text(&farrier(Path::new("/nowhere"), &[command, "--help"], "").stdout);
+        assert!(help.contains("Examples:\n  farrier ") && help.contains("--output"), "{command}: {help}");
+        for line in help.lines() {
+            assert!(line.chars().count() <= 80, "{command}: {line}");
+        }
+    }
+    let help = text(&farrier(Path::new("/nowhere"), &["--help"], "").stdout);
+    assert!(help.contains("Examples:") && help.lines().all(|line| line.chars().count() <= 80), "{help}");
+}
+
+#[test]
+fn every_command_can_be_read_by_programs() {
+    let controller = Controller::start();
+    let lines = |args: &[&str], input: &str| -> Vec<serde_json::Value> {
+        let output = controller.run(args, input);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let applied = lines(&["apply", "-f", "-", "--output", "json"], OBJECTS);
+    let expected = |kind, name, result| serde_json::json!({ "kind": kind, "namespace": "default", "name": name, "result": result });
+    assert_eq!(applied, [expected("secret", "bmc", "created"), expected("host", "rack1-u7", "created")]);
+    let described = controller.run(&["describe", "host", "rack1-u7", "-o", "json"], "");
+    let described: serde_json::Value = serde_json::from_slice(&described.stdout).unwrap();
+    assert_eq!(described["host"]["metadata"]["name"], "rack1-u7");
+    assert!(
+        described["history"].is_array() && described["machine"].is_null() && described["progress"].is_null()
+    );
+    let yaml = text(&controller.run(&["describe", "host", "rack1-u7", "-o", "yaml"], "").stdout);
+    assert!(yaml.contains("history:") && !yaml.contains("hunter2"), "{yaml}");
+    assert_eq!(
+        lines(&["delete", "host", "rack1-u7", "-o", "json"], ""),
+        [expected("host", "rack1-u7", "deleted")]
+    );
+}
+
+#[test]
 fn files_with_faults_are_refused_by_line_and_field_and_nothing_is_stored() {
     let controller = Controller::start();
     let table = [
@@ -260,7 +299,7 @@ fn output_is_plain_where_nobody_looks_and_secrets_stay_inside() {
 }
 
 #[test]
-fn a_second_controller_on_the_same_directory_does_not_start() {
+fn s051_a_second_controller_on_the_same_directory_does_not_start() {
     let controller = Controller::start();
     let data = controller.dir.path().join("data");
     let output = Command::new(BINARY)

@@ -7,13 +7,26 @@ use serde_json::json;
 
 use super::client::{Client, item};
 use super::failure::Failure;
-use super::output::Output;
+use super::output::{Done, DoneFormat, Output};
 use crate::admin::Kind;
+
+const EXAMPLES: &str = "\
+Examples:
+  farrier adopt rack1-u7 --image https://images/os.img.zst \\
+      --digest sha256:9f86d0…
+  farrier adopt rack1-u7 --machine web-1 --image https://images/os.img.zst \\
+      --digest sha256:9f86d0…
+
+The host becomes Ready as it is: it is neither booted nor written, and nothing
+checks what is on its disk. Image and digest are for the record. There is no
+user-data to give, since none is planted: what the system was made with is on
+its disk. Releasing the host later powers it off, as with any other; to install
+it anew, release it and provision it.";
 
 /// Take over a host whose operating system is installed already.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  farrier adopt rack1-u7 --image https://images/os.img.zst --digest sha256:9f86d0…\n  farrier adopt rack1-u7 --machine web-1 --image https://images/os.img.zst --digest sha256:9f86d0…\n\nThe host becomes Ready as it is: it is neither booted nor written, and nothing checks what is on its disk. Image\nand digest are for the record. Releasing the host later powers it off, as with any other."
+    after_help = EXAMPLES
 )]
 pub(crate) struct AdoptArgs {
     /// The host; nobody's, and New or Available
@@ -30,6 +43,9 @@ pub(crate) struct AdoptArgs {
     /// Where vmlinuz and initrd.img of the inspection image are [default: as the controller says]
     #[arg(long, value_name = "URL")]
     inspection_image_url: Option<WebUrl>,
+    /// How to tell what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    output: DoneFormat,
 }
 
 pub(super) async fn adopt(
@@ -55,6 +71,10 @@ pub(super) async fn adopt(
         },
     });
     client.post(&format!("{}/adopt", item(namespace, Kind::Host, &args.host)), &body).await?;
-    output.line(format!("machine/{machine} adopts host {} as it is", args.host))?;
-    output.line(format!("follow it with: farrier watch {} --until Ready", args.host))
+    let done = Done { kind: Kind::Machine.to_string(), namespace, name: machine, result: "created" };
+    let text = format!(
+        "machine/{machine} adopts host {host} as it is\nfollow it with: farrier watch {host} --until Ready",
+        host = args.host
+    );
+    output.done(args.output, &done, &text)
 }

@@ -9,7 +9,7 @@ use farrier_shared::contract::Name;
 use super::client::{Client, item};
 use super::failure::Failure;
 use super::manifest::{self, Manifest};
-use super::output::{Output, printable};
+use super::output::{Done, DoneFormat, Output, printable};
 
 /// Largest file read, in bytes.
 const MAX_FILE: u64 = 64 << 20;
@@ -26,6 +26,9 @@ pub(crate) struct ApplyArgs {
     /// Check everything, change nothing
     #[arg(long)]
     dry_run: bool,
+    /// How to tell what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    output: DoneFormat,
 }
 
 pub(super) async fn apply(
@@ -51,7 +54,9 @@ pub(super) async fn apply(
             (true, true) => "would be created",
             (false, true) => "would be configured",
         };
-        output.line(format!("{}/{} {what}", manifest.kind, manifest.name))?;
+        let Manifest { kind, namespace, name, .. } = manifest;
+        let done = Done { kind: kind.to_string(), namespace, name, result: what };
+        output.done(args.output, &done, &format!("{kind}/{name} {what}"))?;
     }
     Ok(())
 }

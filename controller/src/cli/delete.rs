@@ -7,29 +7,35 @@ use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
 
 use super::client::{Client, item};
 use super::failure::Failure;
-use super::output::Output;
+use super::output::{Done, DoneFormat, Output};
 use crate::admin::Kind;
 
 /// Delete an object.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  farrier delete machine web-1\n  farrier delete host rack1-u7\n\nDeleting a machine powers its host off and makes the host available again; user-data that `farrier provision`\nstored for it goes too. Deleting a host neither touches its power nor its disks."
+    after_help = "Examples:\n  farrier delete machine web-1\n  farrier delete host rack1-u7\n\nDeleting a machine powers its host off and makes the host available again;\nuser-data that `farrier provision` stored for it goes too. Deleting a host\nneither touches its power nor its disks."
 )]
 pub(crate) struct DeleteArgs {
     /// host, machine or secret
     kind: Kind,
     /// Its name
     name: Name,
+    /// How to tell what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    output: DoneFormat,
 }
 
 /// Release a host.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  farrier release rack1-u7    # by host\n  farrier release web-1       # by machine\n\nThe host is powered off and becomes available; its disks stay as they are. User-data that `farrier provision`\nstored for the machine goes with it."
+    after_help = "Examples:\n  farrier release rack1-u7    # by host\n  farrier release web-1       # by machine\n\nThe host is powered off and becomes available; its disks stay as they are.\nUser-data that `farrier provision` stored for the machine goes with it."
 )]
 pub(crate) struct ReleaseArgs {
     /// The machine, or the host it has
     name: Name,
+    /// How to tell what was done
+    #[arg(short, long, value_enum, default_value_t)]
+    output: DoneFormat,
 }
 
 pub(super) async fn delete(
@@ -39,7 +45,8 @@ pub(super) async fn delete(
     output: &Output,
 ) -> Result<(), Failure> {
     client.delete(&item(namespace, args.kind, &args.name)).await?;
-    output.line(format!("{}/{} deleted", args.kind, args.name))
+    let done = Done { kind: args.kind.to_string(), namespace, name: &args.name, result: "deleted" };
+    output.done(args.output, &done, &format!("{}/{} deleted", args.kind, args.name))
 }
 
 pub(super) async fn release(
@@ -63,6 +70,16 @@ pub(super) async fn release(
             client.get::<Beskar7Machine>(&item(namespace, Kind::Machine, &args.name)).await?.metadata.name
         }
     };
-    client.delete(&item(namespace, Kind::Machine, &machine)).await?;
-    output.line(format!("machine/{machine} deleted; its host becomes available when it is powered off"))
+    match client.delete(&item(namespace, Kind::Machine, &machine)).await {
+        Err(Failure::NotFound { .. }) if by_host.is_some() => {
+            let problem = format!("host {} is claimed by machine {machine}, which does not exist", args.name);
+            let hint =
+                format!("`farrier delete host {}` and apply it again; its disks stay as they are", args.name);
+            return Err(Failure::failed(problem, hint));
+        }
+        deleted => deleted?,
+    }
+    let done = Done { kind: Kind::Machine.to_string(), namespace, name: &machine, result: "deleted" };
+    let text = format!("machine/{machine} deleted; its host becomes available when it is powered off");
+    output.done(args.output, &done, &text)
 }

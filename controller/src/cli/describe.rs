@@ -4,14 +4,16 @@ use clap::{Args, ValueEnum};
 use farrier_shared::contract::Name;
 use farrier_shared::lifecycle::{HistoryEntry, host_view};
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, condition::Truth};
+use serde_json::json;
 
 use super::client::{Client, item};
 use super::failure::Failure;
 use super::get::phase_text;
 use super::hardware;
-use super::output::{Output, printable};
+use super::output::{Format, Output, printable};
 use super::table::age;
 use super::watch_view::bytes_text;
+use super::wrap;
 use crate::admin::Kind;
 use crate::clock::SystemClock;
 use crate::progress::ProgressEntry;
@@ -25,13 +27,18 @@ enum Described {
 
 /// Show everything about one host.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  farrier describe host rack1-u7")]
+#[command(
+    after_help = "Examples:\n  farrier describe host rack1-u7\n  farrier describe host rack1-u7 --output json | jq .history"
+)]
 pub(crate) struct DescribeArgs {
     /// host
     #[arg(value_enum)]
     kind: Described,
     /// Its name
     name: Name,
+    /// How to show it
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
 }
 
 pub(super) async fn describe(
@@ -53,8 +60,14 @@ pub(super) async fn describe(
         },
         None => None,
     };
+    if args.output != Format::Table {
+        let whole = json!({ "host": host, "machine": machine, "progress": progress, "history": history });
+        return output.value(&whole, args.output);
+    }
+    let terminal = output.is_terminal();
+    let write = |lines: Vec<String>| lines.iter().try_for_each(|line| output.line(line));
     let field = |name: &str, value: &str| {
-        if value.is_empty() { Ok(()) } else { output.line(format!("{name:<14}{}", printable(value))) }
+        if value.is_empty() { Ok(()) } else { write(wrap::field(name, &printable(value), terminal)) }
     };
     let status = &host.status;
     field("Name", &format!("{}/{}", host.metadata.namespace, host.metadata.name))?;
@@ -94,20 +107,17 @@ pub(super) async fn describe(
             Truth::Unknown => "?",
         };
         let head = if n == 0 { "Conditions" } else { "" };
-        output.line(format!("{head:<14}{:<26}{truth:<4}{} {}", c.kind, c.reason, printable(&c.message)))?;
+        let start = format!("{head:<14}{:<26}{truth:<4}{}", printable(&c.kind), printable(&c.reason));
+        write(wrap::columns(&start, &printable(&c.message), terminal))?;
     }
     let now = SystemClock::shared().now();
     for (n, entry) in history.iter().enumerate() {
         let head = if n == 0 { "History" } else { "" };
         let ago = age(now.since(entry.at).as_secs());
         let change =
-            if entry.from == entry.to { String::new() } else { format!("{} → {} ", entry.from, entry.to) };
-        output.line(format!(
-            "{head:<14}{ago:>5}  {} {} {change}{}",
-            entry.actor,
-            entry.event,
-            printable(&entry.reason)
-        ))?;
+            if entry.from == entry.to { String::new() } else { format!(" {} → {}", entry.from, entry.to) };
+        let start = format!("{head:<14}{ago:>5}  {} {}{change}", entry.actor, entry.event);
+        write(wrap::columns(&start, &printable(&entry.reason), terminal))?;
     }
     Ok(())
 }

@@ -4,6 +4,8 @@ use farrier_shared::contract::capacity;
 use farrier_shared::contract::report::InspectionReport;
 use serde_json::Value;
 
+use super::wrap::wrap;
+
 /// Columns of a line without its heading.
 const WIDTH: usize = 66;
 /// Most disks, interfaces and notes shown of each; `farrier get host NAME -o yaml` has all.
@@ -77,7 +79,7 @@ pub(super) fn lines(report: &InspectionReport) -> Vec<(&'static str, String)> {
     let notes = facts["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
     for note in notes.take(MOST) {
         lines.extend(
-            wrapped(note).into_iter().enumerate().map(|(n, l)| (if n == 0 { "Note" } else { "" }, l)),
+            wrap(note, WIDTH).into_iter().enumerate().map(|(n, l)| (if n == 0 { "Note" } else { "" }, l)),
         );
     }
     lines
@@ -148,20 +150,6 @@ fn cut(line: &str) -> String {
         return line.to_owned();
     }
     line.chars().take(WIDTH - 1).chain(['…']).collect()
-}
-
-fn wrapped(note: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in note.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(cut(word)),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

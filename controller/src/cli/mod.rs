@@ -18,6 +18,7 @@ mod serve;
 mod table;
 mod watch;
 mod watch_view;
+mod wrap;
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -48,7 +49,7 @@ Exit codes:
 
 /// Bare-metal provisioning: from power-on to a verified, running operating system
 #[derive(Debug, Parser)]
-#[command(name = "farrier", version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "farrier", version, after_help = AFTER_HELP, max_term_width = 80)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

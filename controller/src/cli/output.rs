@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 
 use clap::ValueEnum;
+use farrier_shared::contract::Name;
 use farrier_shared::resource::HostState;
 use serde::Serialize;
 
@@ -18,6 +19,29 @@ pub(crate) enum Format {
     Json,
     /// YAML.
     Yaml,
+}
+
+/// How a command tells what it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DoneFormat {
+    /// A sentence, for people.
+    #[default]
+    Text,
+    /// One JSON object a line: kind, namespace, name, result.
+    Json,
+}
+
+/// What a command did to an object.
+#[derive(Debug, Serialize)]
+pub(crate) struct Done<'a> {
+    /// `host`, `machine` or `secret`.
+    pub(crate) kind: String,
+    /// Its namespace.
+    pub(crate) namespace: &'a Name,
+    /// Its name.
+    pub(crate) name: &'a Name,
+    /// In one or a few words, such as `created`.
+    pub(crate) result: &'a str,
 }
 
 /// Standard output.
@@ -44,6 +68,16 @@ impl Output {
         let mut out = io::stdout().lock();
         writeln!(out, "{}", text.as_ref())?;
         Ok(out.flush()?)
+    }
+
+    /// Tells what was done; `text` for people.
+    pub(crate) fn done(&self, format: DoneFormat, done: &Done<'_>, text: &str) -> Result<(), Failure> {
+        match format {
+            DoneFormat::Text => self.line(text),
+            DoneFormat::Json => self.line(serde_json::to_string(done).map_err(|e| {
+                Failure::failed(format!("cannot show this: {e}"), "try without --output json")
+            })?),
+        }
     }
 
     /// Writes a value as JSON or YAML.

@@ -18,7 +18,7 @@ use super::agent_option::{self, MachineOption};
 use super::apply::read_input;
 use super::client::{Client, collection, item};
 use super::failure::Failure;
-use super::output::Output;
+use super::output::{Done, DoneFormat, Output};
 use super::watch::{self, Follow};
 use crate::admin::{Kind, SecretView};
 
@@ -34,7 +34,10 @@ The digest is that of the file as served. Everything on the target disk is lost.
 
 /// Install an operating system on a host.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", agent_option::help()))]
+#[command(
+    override_usage = "farrier provision [OPTIONS] --image <URL> --digest <DIGEST>\n                         --user-data <FILE> <HOST>",
+    after_help = format!("{EXAMPLES}\n\n{}", agent_option::help())
+)]
 pub(crate) struct ProvisionArgs {
     /// The host; it must be Available
     host: Name,
@@ -65,6 +68,9 @@ pub(crate) struct ProvisionArgs {
     /// Give up waiting after this long, such as 90m
     #[arg(long, value_parser = crate::serve::duration, requires = "wait")]
     timeout: Option<Duration>,
+    /// How to tell what was done, and with --wait what happens
+    #[arg(short, long, value_enum, default_value_t)]
+    output: DoneFormat,
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,7 +123,6 @@ pub(super) async fn provision(
         },
         "data": { "value": STANDARD.encode(user_data.as_bytes()) },
     });
-    client.put(&item(namespace, Kind::Secret, &secret_name), &secret).await?;
     let mut spec = json!({
         "inspectionImageURL": inspection,
         "targetImageURL": args.image,
@@ -137,17 +142,21 @@ pub(super) async fn provision(
         "metadata": { "name": machine, "namespace": namespace },
         "spec": spec,
     });
+    // Refused, it must leave no user-data behind.
+    client.put(&format!("{}?dryRun=true", item(namespace, Kind::Machine, &machine)), &body).await?;
+    client.put(&item(namespace, Kind::Secret, &secret_name), &secret).await?;
     client.post(&collection(namespace, Kind::Machine), &body).await?;
-    output.line(format!("machine/{machine} created for host {}", args.host))?;
+    let done = Done { kind: Kind::Machine.to_string(), namespace, name: &machine, result: "created" };
+    output.done(args.output, &done, &format!("machine/{machine} created for host {}", args.host))?;
+    let json = args.output == DoneFormat::Json;
+    if !args.wait && json {
+        return Ok(());
+    }
     if !args.wait {
         return output.line(format!("follow it with: farrier watch {}", args.host));
     }
-    let follow = Follow {
-        host: Some(args.host.clone()),
-        until: Some(HostState::Ready),
-        timeout: args.timeout,
-        json: false,
-    };
+    let follow =
+        Follow { host: Some(args.host.clone()), until: Some(HostState::Ready), timeout: args.timeout, json };
     watch::follow(client, namespace, &follow, output).await
 }
 
