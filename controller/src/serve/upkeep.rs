@@ -13,11 +13,25 @@ use crate::tls::serving::Upkeep;
 /// Between two looks at the files.
 const EVERY: Duration = Duration::from_secs(10);
 
+/// Between two reminders that a certificate ends.
+const REMIND: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Looks at the certificate files every few seconds and on SIGHUP, until `stop`.
 pub(super) async fn keep(identity: Arc<ServingIdentity>, clock: SharedClock, stop: CancellationToken) {
     let mut hangup = signal(SignalKind::hangup()).ok();
     let mut complained = String::new();
+    let mut reminded = None;
     loop {
+        if reminded.is_none_or(|at| clock.monotonic().saturating_sub(at) >= REMIND) {
+            reminded = Some(clock.monotonic());
+            let (looked_at, now) = (Arc::clone(&identity), clock.now());
+            // Whatever else is wrong with the files is told below.
+            if let Ok(Ok(Some((path, end)))) =
+                tokio::task::spawn_blocking(move || looked_at.ends_soon(now)).await
+            {
+                tracing::warn!(path = %path.display(), %end, "a certificate ends soon or has ended; replace it: no agent trusts it then");
+            }
+        }
         let hung_up = async {
             match &mut hangup {
                 Some(signal) => {

@@ -61,6 +61,17 @@ fn issue_error(error: impl std::fmt::Display) -> TlsError {
 /// When the system has no random numbers.
 pub fn new_authority(now: Time) -> Result<Issued, TlsError> {
     let key = KeyPair::generate().map_err(issue_error)?;
+    let cert_pem = self_signed(&key, now)?;
+    Ok(Issued { cert_pem, key_pem: SecretPem(Zeroizing::new(key.serialize_pem())) })
+}
+
+/// The certificate of a CA that has this key, PEM; nothing when that is no key.
+pub fn authority_of(key_pem: &[u8], now: Time) -> Option<String> {
+    let key = KeyPair::from_pem(std::str::from_utf8(key_pem).ok()?).ok()?;
+    self_signed(&key, now).ok()
+}
+
+fn self_signed(key: &KeyPair, now: Time) -> Result<String, TlsError> {
     let mut params = dated(now, CA_LIFE)?;
     // A random part in the name: two installations' CAs must not be taken for one another by their subject.
     let mut tag = [0_u8; 4];
@@ -68,8 +79,7 @@ pub fn new_authority(now: Time) -> Result<Issued, TlsError> {
     params.distinguished_name.push(DnType::CommonName, format!("Farrier CA {}", hex::encode(tag)));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let cert = params.self_signed(&key).map_err(issue_error)?;
-    Ok(Issued { cert_pem: cert.pem(), key_pem: SecretPem(Zeroizing::new(key.serialize_pem())) })
+    Ok(params.self_signed(key).map_err(issue_error)?.pem())
 }
 
 /// Issues a serving certificate with a fresh key.

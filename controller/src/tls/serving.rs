@@ -1,6 +1,8 @@
 //! What the HTTPS listener serves: made or read at start, renewed in time, reloaded when the files change.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use farrier_shared::contract::Time;
 use rustls::ServerConfig;
@@ -13,6 +15,9 @@ use sha2::{Digest as _, Sha256};
 use super::authority::{self, Described};
 use super::files::{self, TlsError, TlsFiles};
 use super::names::ServingNames;
+
+/// How long before its end a certificate is complained of. Those made here are renewed long before.
+pub const ENDS_SOON: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The serving certificate in use; shared with every TLS connection.
 #[derive(Debug)]
@@ -68,6 +73,21 @@ impl ServingIdentity {
         Ok(if renewed { Upkeep::Renewed } else { Upkeep::Reloaded })
     }
 
+    /// The certificate that ends first within [`ENDS_SOON`], or has ended: every run fails from then on.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn ends_soon(&self, now: Time) -> Result<Option<(PathBuf, Time)>, TlsError> {
+        let mut ends = Vec::new();
+        for path in [self.files.ca_cert(), self.files.cert()] {
+            if let Some(pem) = files::read(&path)? {
+                ends.push((first(&path, &pem)?.not_after, path));
+            }
+        }
+        let earliest = ends.into_iter().min().filter(|(end, _)| end.since(now) < ENDS_SOON);
+        Ok(earliest.map(|(end, path)| (path, end)))
+    }
+
     /// The PEM bundle agents must trust, as it is on disk now.
     ///
     /// # Errors
@@ -120,6 +140,11 @@ fn ensure(files: &TlsFiles, names: &ServingNames, now: Time) -> Result<bool, Tls
             return incomplete(
                 "ca.crt is there without ca.key and tls.crt; add tls.crt and tls.key, or remove ca.crt",
             );
+        }
+        // A first start that was cut off between the two; nobody has trusted this key yet.
+        (None, Some(ca_key), false) if let Some(ca) = authority::authority_of(&ca_key, now) => {
+            files::write(&files.ca_cert(), ca.as_bytes())?;
+            (ca.into_bytes(), ca_key)
         }
         (None, Some(_), _) => {
             return incomplete("ca.key is there without ca.crt; restore ca.crt or remove ca.key");

@@ -188,3 +188,32 @@ fn empty_files_count_as_absent() {
     std::fs::write(files.cert(), "").unwrap();
     files.ca_bundle().unwrap_err();
 }
+
+#[test]
+fn a_first_start_that_was_cut_off_is_made_good_with_the_key_that_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = TlsFiles::new(dir.path().to_owned());
+    let key = authority::new_authority(now()).unwrap().key_pem;
+    std::fs::write(files.ca_key(), key.expose()).unwrap();
+    let identity = ServingIdentity::open(files.clone(), names(), wall()).unwrap();
+    assert_eq!(std::fs::read_to_string(files.ca_key()).unwrap(), key.expose());
+    assert_eq!(handshake(&identity, &identity.ca_bundle().unwrap(), "localhost", true), Ok(()));
+    // Once something was issued, a CA that is gone is somebody's mistake.
+    std::fs::remove_file(files.ca_cert()).unwrap();
+    ServingIdentity::open(files, names(), wall()).unwrap_err();
+}
+
+#[test]
+fn a_certificate_about_to_end_is_named_with_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = TlsFiles::new(dir.path().to_owned());
+    let identity = ServingIdentity::open(files.clone(), names(), now()).unwrap();
+    assert_eq!(identity.ends_soon(now()).unwrap(), None);
+    let day = Duration::from_secs(86_400);
+    let (path, end) = identity.ends_soon(now() + (SERVING_LIFE - day)).unwrap().unwrap();
+    assert_eq!(path, files.cert());
+    assert!(end.since(now()) <= SERVING_LIFE, "{end}");
+    assert!(identity.ends_soon(now() + SERVING_LIFE * 2).unwrap().is_some(), "one that has ended as well");
+    let (path, _) = identity.ends_soon(now() + authority::CA_LIFE + day).unwrap().unwrap();
+    assert_eq!(path, files.cert(), "the first that ends");
+}
