@@ -78,8 +78,10 @@ impl Refusal {
 /// Why asking the BMC failed for a reason that does not pass by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// Certificate, 401 or 403, bad address, no ComputerSystem.
+    /// Certificate, bad address, no ComputerSystem.
     Connection,
+    /// 401 or 403: the BMC refuses the login.
+    Login,
     /// An answer that cannot be used.
     Query,
 }
@@ -88,7 +90,7 @@ impl Failure {
     /// The condition reason.
     pub fn reason(self) -> &'static str {
         match self {
-            Self::Connection => reasons::REDFISH_CONNECTION_FAILED,
+            Self::Connection | Self::Login => reasons::REDFISH_CONNECTION_FAILED,
             Self::Query => reasons::REDFISH_QUERY_FAILED,
         }
     }
@@ -190,6 +192,8 @@ impl BmcObservation {
                 refusal: Refusal::CredentialsNotAuthorized | Refusal::InsecureCaBundleConflict,
                 ..
             } => timings.bmc_unauthorized,
+            // A right password is taken up at once: its Secret's change asks anew.
+            Self::Failed { failure: Failure::Login, .. } => timings.login_backoff(failures.max(1)),
             Self::Refused { .. } | Self::Failed { .. } => timings.backoff(failures.max(1)),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::boot_plan::BootPlan;
 use super::credentials::CredentialsRead;
+use super::deadline::Clock;
 use super::failure;
 use super::hardware;
 use super::host_view;
@@ -213,7 +214,7 @@ fn in_use(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -> Ma
 /// In `Error`: wait for a BMC that may come back, or fail for good.
 fn host_error(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -> MachineDecision {
     let timings = facts.clock.timings;
-    if waits_for_bmc(host) {
+    if waits_for_bmc(host, &facts.clock) {
         draft.not_ready(reasons::WAITING_FOR_BMC, &host.status.error_message);
         return draft.decide(Vec::new(), Vec::new(), timings.machine_poll);
     }
@@ -234,12 +235,16 @@ fn host_error(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -
 }
 
 /// Whether the host's `Error` is its BMC's and may pass: it is back already, or is away, or waits for the
-/// operator's consent.
-pub(super) fn waits_for_bmc(host: &PhysicalHost) -> bool {
+/// operator's consent. Other faults have a while as well: a BMC that restarts, or is busy, answers anything, and a
+/// Secret that is replaced is gone for a moment.
+fn waits_for_bmc(host: &PhysicalHost, clock: &Clock<'_>) -> bool {
     let passes = [reasons::BMC_UNREACHABLE, reasons::CREDENTIALS_NOT_AUTHORIZED];
     !host_view::run_failed(host)
-        && condition::get(&host.status.conditions, reasons::REDFISH_CONNECTION_READY)
-            .is_some_and(|c| c.status == Truth::True || passes.contains(&c.reason.as_str()))
+        && condition::get(&host.status.conditions, reasons::REDFISH_CONNECTION_READY).is_some_and(|c| {
+            let young = c.last_transition_time <= clock.now
+                && clock.now.since(c.last_transition_time) < clock.timings.bmc_patience;
+            c.status == Truth::True || passes.contains(&c.reason.as_str()) || young
+        })
 }
 
 /// Failed for good: nothing is reconciled any more but the end of its token.

@@ -37,6 +37,10 @@ pub struct Timings {
     pub bmc_unreachable: Duration,
     /// Between passes over a host whose BMC may not be asked.
     pub bmc_unauthorized: Duration,
+    /// How long a machine whose host is not booted yet bears with a BMC that answers with faults.
+    pub bmc_patience: Duration,
+    /// First step of the back-off after a BMC refused the login: BMCs lock accounts after a few of those.
+    pub login_backoff_first: Duration,
     /// First step of the back-off after other failures.
     pub backoff_first: Duration,
     /// Last step of that back-off.
@@ -74,6 +78,8 @@ impl Default for Timings {
             healthy: minutes(5),
             bmc_unreachable: Duration::from_secs(15),
             bmc_unauthorized: minutes(5),
+            bmc_patience: minutes(2),
+            login_backoff_first: minutes(1),
             backoff_first: Duration::from_secs(5),
             backoff_last: minutes(30),
             machine_poll: Duration::from_secs(30),
@@ -104,6 +110,11 @@ impl Timings {
     /// Wait before the next try after this many failures in a row (one or more).
     pub fn backoff(&self, failures: u32) -> Duration {
         doubling(self.backoff_first, self.backoff_last, failures)
+    }
+
+    /// Wait before the next try after a login was refused this many times in a row (one or more).
+    pub fn login_backoff(&self, failures: u32) -> Duration {
+        doubling(self.login_backoff_first, self.backoff_last, failures)
     }
 
     /// Wait before the next fetch of a checksum file after this many failures in a row.

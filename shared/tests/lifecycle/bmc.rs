@@ -187,10 +187,50 @@ fn s123_lasting_faults_before_the_run_are_terminal_and_retried_ever_slower() {
     assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 640, 1280, 1800, 1800, 1800]);
     bench.observe(&failed(Failure::Connection));
     assert_eq!(bench.state(), Error);
+    bench.wait(120);
+    bench.observe(&failed(Failure::Connection));
     bench.machine_pass();
     let (_, reason, message) = bench.machine_condition("InfrastructureReady");
     assert_eq!(reason, "PhysicalHostError");
     assert_eq!(message, r#"PhysicalHost "host-01" in error state: certificate not trusted"#);
+}
+
+#[test]
+fn a_fault_that_passes_within_two_minutes_costs_no_machine() {
+    let faults = [
+        failed(Failure::Connection),
+        failed(Failure::Login),
+        failed(Failure::Query),
+        refused(Refusal::MissingCredentials),
+        refused(Refusal::CaBundleFetchFailed),
+    ];
+    for fault in faults {
+        let mut bench = Bench::at(InUse);
+        bench.observe(&fault);
+        assert_eq!(bench.state(), Error);
+        bench.wait(119);
+        bench.observe(&fault);
+        bench.machine_pass();
+        assert_eq!(bench.machine_condition("InfrastructureReady").1, "WaitingForBMC", "{fault:?}");
+        bench.pass();
+        assert_eq!(bench.state(), InUse, "{fault:?}");
+        bench.machine_pass();
+        assert_eq!(bench.machine_condition("InfrastructureReady").1, "PhysicalHostNotReady", "{fault:?}");
+    }
+}
+
+#[test]
+fn a_login_that_is_refused_is_tried_so_seldom_that_no_account_is_locked() {
+    let mut bench = Bench::at(Ready);
+    let waits: Vec<u64> = (1..=7)
+        .map(|n| {
+            bench.bmc_failures = n;
+            bench.decide(&failed(Failure::Login)).requeue.as_secs()
+        })
+        .collect();
+    assert_eq!(waits, [60, 120, 240, 480, 960, 1800, 1800]);
+    bench.observe(&failed(Failure::Login));
+    assert_eq!(bench.host_condition("RedfishConnectionReady").1, "RedfishConnectionFailed");
 }
 
 #[test]

@@ -79,7 +79,7 @@ async fn a_further_look_takes_one_request_and_sees_the_power_as_it_is() {
 #[tokio::test]
 async fn a_known_bmc_fails_as_one_that_was_never_asked_and_refused_credentials_are_not_tried_again() {
     for (fault, requests, failure) in [
-        (Fault::Status(401), 1, Some(Failure::Connection)),
+        (Fault::Status(401), 1, Some(Failure::Login)),
         (Fault::Status(503), 1, None),
         (Fault::Status(404), 2, Some(Failure::Connection)),
         (Fault::Garbage, 2, Some(Failure::Connection)),
@@ -190,7 +190,7 @@ async fn refusals_name_redfish_ids_and_nothing_the_bmc_wrote() {
 
 #[tokio::test]
 async fn faults_are_told_apart() {
-    use Failure::Connection;
+    use Failure::{Connection, Login};
     enum Expected {
         Passes(Transient),
         Stays(Failure),
@@ -201,8 +201,8 @@ async fn faults_are_told_apart() {
         (Fault::Status(502), Passes(Transient::Http(502))),
         (Fault::Status(504), Passes(Transient::Http(504))),
         (Fault::Slow(Duration::from_secs(2)), Passes(Transient::TimedOut)),
-        (Fault::Status(401), Stays(Connection)),
-        (Fault::Status(403), Stays(Connection)),
+        (Fault::Status(401), Stays(Login)),
+        (Fault::Status(403), Stays(Login)),
         (Fault::Status(500), Stays(Connection)),
         (Fault::Status(404), Stays(Connection)),
         (Fault::Garbage, Stays(Connection)),
@@ -231,7 +231,7 @@ async fn a_question_that_fails_later_is_a_failed_query() {
     assert!(matches!(observed, BmcObservation::Failed { failure: Failure::Query, .. }), "{observed:?}");
     simulator.with(|m| m.fault = Some(Fault::Status(401)));
     let observed = bmc.system_info().await.unwrap_err().observation();
-    assert!(matches!(observed, BmcObservation::Failed { failure: Failure::Connection, .. }), "{observed:?}");
+    assert!(matches!(observed, BmcObservation::Failed { failure: Failure::Login, .. }), "{observed:?}");
 }
 
 #[tokio::test]

@@ -31,6 +31,10 @@ impl Purpose {
         Self { action, failure: Failure::Connection }
     }
 
+    pub(super) const fn login(action: &'static str) -> Self {
+        Self { action, failure: Failure::Login }
+    }
+
     pub(super) const fn query(action: &'static str) -> Self {
         Self { action, failure: Failure::Query }
     }
@@ -189,7 +193,7 @@ impl Transport {
         }
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let reason = format!("it refuses the credentials (HTTP {code}); check user, password and role");
-            return self.failed(Purpose::connect(purpose.action), Some(code), reason);
+            return self.failed(Purpose::login(purpose.action), Some(code), reason);
         }
         let id = message_id(body).map(|id| format!(", {id}")).unwrap_or_default();
         self.failed(purpose, Some(code), format!("it answered HTTP {code}{id}"))
