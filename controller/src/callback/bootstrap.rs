@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use farrier_shared::contract::HostKey;
 use farrier_shared::contract::callback::MAX_BOOTSTRAP_BODY;
+use farrier_shared::lifecycle::callback::{self as rules, NoUserData};
 use farrier_shared::lifecycle::host_view;
 use farrier_shared::resource::secret::{SecretBytes, USER_DATA_KEY};
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Secret};
@@ -21,6 +22,8 @@ enum Unresolved {
     Claim,
     #[error("the machine does not exist")]
     Machine,
+    #[error(transparent)]
+    NotDue(#[from] NoUserData),
     #[error("the machine names no user-data Secret")]
     SecretName,
     #[error("the user-data Secret does not exist")]
@@ -73,6 +76,7 @@ impl Callbacks {
     async fn user_data(&self, host: &PhysicalHost) -> Result<SecretBytes, Unresolved> {
         let key = host_view::consumer_key(host).ok_or(Unresolved::Claim)?;
         let machine: Beskar7Machine = self.store.get(&key).await?.ok_or(Unresolved::Machine)?;
+        rules::user_data(host, &machine)?;
         let name = machine.spec.bootstrap.ok_or(Unresolved::SecretName)?.data_secret_name;
         let key = HostKey::new(machine.metadata.namespace, name);
         let mut secret: Secret = self.store.get(&key).await?.ok_or(Unresolved::Secret)?;

@@ -7,11 +7,12 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
 use super::credentials::{Credentials, CredentialsRead, Refused};
+use super::host_view;
 use super::timing::Timings;
 use crate::contract::secret::BootNonce;
 use crate::contract::time::Time;
-use crate::resource::PhysicalHost;
 use crate::resource::host::BootstrapStatus;
+use crate::resource::{HostState, PhysicalHost};
 
 /// How often the consume record is tried before the caller is turned away.
 pub const CONSUME_ATTEMPTS: u32 = 3;
@@ -46,6 +47,9 @@ pub enum BootRefusal {
     /// Fetched already, by another client or too long ago.
     #[error("the boot nonce was consumed by another client or too long ago")]
     Consumed,
+    /// The run has failed, or is installed: whatever boots now would write over a disk for nobody.
+    #[error("the run is over")]
+    RunOver,
 }
 
 /// Decides on one request from `client` presenting `nonce`.
@@ -61,6 +65,9 @@ pub fn decide_boot<'a>(
         Ok(credentials) => credentials,
         Err(refused) => return BootDecision::Refuse(BootRefusal::Credentials(refused)),
     };
+    if host.status.state == HostState::Ready || host_view::run_failed(host) {
+        return BootDecision::Refuse(BootRefusal::RunOver);
+    }
     let nonce_hash = credentials.nonce.sha256_hex();
     let client = client_hash(&credentials.nonce, client);
     let old = host.status.bootstrap.clone().unwrap_or_default();

@@ -3,7 +3,8 @@
 //! Whatever is decided here, the agent is answered 202: an authenticated report is never an error to it.
 
 use super::host_view;
-use crate::resource::{HostState, PhysicalHost};
+use crate::resource::machine::HardwareRequirements;
+use crate::resource::{Beskar7Machine, HostState, MachinePhase, PhysicalHost};
 
 /// What a handler does with an authenticated report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +51,33 @@ pub fn provision_failed(host: &PhysicalHost, report_waits: bool) -> Reception {
         HostState::Error => Reception::Clear,
         _ => Reception::Ignore,
     }
+}
+
+/// Why an agent gets no user-data now. It is what the agent waits for before it writes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum NoUserData {
+    /// The machine or its host's run has failed.
+    #[error("the run has failed")]
+    Failed,
+    /// The machine asks something of the hardware, and has not accepted this one yet.
+    #[error("the hardware is not accepted yet")]
+    NotAccepted,
+}
+
+/// Whether the agent may have the machine's user-data. The contract's agent goes on from its report to the disk
+/// without waiting for a verdict on it, so hardware that may yet be refused would be written over.
+///
+/// # Errors
+/// [`NoUserData`]; the agent is told nothing but that there is none yet, and asks again.
+pub fn user_data(host: &PhysicalHost, machine: &Beskar7Machine) -> Result<(), NoUserData> {
+    if machine.status.phase == Some(MachinePhase::Failed) || host_view::run_failed(host) {
+        return Err(NoUserData::Failed);
+    }
+    let asks =
+        machine.spec.hardware_requirements.as_ref().is_some_and(|r| *r != HardwareRequirements::default());
+    let accepted = matches!(host.status.state, HostState::Deploying | HostState::Ready)
+        || host_view::deploy_interrupted(host);
+    if asks && !accepted { Err(NoUserData::NotAccepted) } else { Ok(()) }
 }
 
 /// Whether the agent is ahead of the host: its report is in, or waits, although the host has not been told of the

@@ -53,6 +53,19 @@ fn s072_s074_the_same_client_again_within_the_window_and_nobody_else() {
 }
 
 #[test]
+fn a_run_that_is_over_is_not_booted() {
+    let mut bench = Bench::run_failed();
+    bench.host.status.bootstrap = None;
+    assert_eq!(ask(&bench, &nonce(&bench), CLIENT), BootDecision::Refuse(BootRefusal::RunOver));
+    let mut bench = Bench::at(farrier_shared::resource::HostState::Ready);
+    bench.host.status.bootstrap = None;
+    assert_eq!(ask(&bench, &nonce(&bench), CLIENT), BootDecision::Refuse(BootRefusal::RunOver));
+    // A BMC that is away ends no run.
+    let bench = Bench::at(farrier_shared::resource::HostState::Error);
+    assert!(matches!(ask(&bench, &nonce(&bench), CLIENT), BootDecision::Consume { .. }));
+}
+
+#[test]
 fn s076_a_nonce_replaced_meanwhile_is_never_served() {
     let mut bench = Bench::at(InUse);
     let old = nonce(&bench);

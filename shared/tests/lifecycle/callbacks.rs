@@ -1,7 +1,10 @@
 //! Group E: which reports are put on record, state by state.
 
-use farrier_shared::lifecycle::callback::{Reception, inspection, provision_failed, provisioned};
+use farrier_shared::lifecycle::callback::{
+    NoUserData, Reception, inspection, provision_failed, provisioned, user_data,
+};
 use farrier_shared::resource::HostState::{Available, Deploying, Error, InUse, Inspecting, New, Ready};
+use farrier_shared::resource::machine::{HardwareRequirements, MachinePhase};
 
 use crate::bench::{Bench, down};
 use Reception::{Clear, Ignore, Record};
@@ -26,6 +29,33 @@ fn s104_s110_each_state_takes_what_it_can_use() {
             "{state:?}"
         );
     }
+}
+
+#[test]
+fn s107_hardware_that_may_yet_be_refused_gets_no_user_data() {
+    for state in [InUse, Inspecting, Deploying, Ready, Error] {
+        let mut bench = Bench::at(state);
+        assert_eq!(
+            user_data(&bench.host, &bench.machine),
+            Ok(()),
+            "{state:?}: nothing is asked of the hardware"
+        );
+        bench.machine.spec.hardware_requirements = Some(HardwareRequirements::default());
+        assert_eq!(
+            user_data(&bench.host, &bench.machine),
+            Ok(()),
+            "{state:?}: nothing is asked of it either"
+        );
+        let wanted = HardwareRequirements { min_disk_gb: Some(100), ..HardwareRequirements::default() };
+        bench.machine.spec.hardware_requirements = Some(wanted);
+        let accepted = matches!(state, Deploying | Ready);
+        let expected = if accepted { Ok(()) } else { Err(NoUserData::NotAccepted) };
+        assert_eq!(user_data(&bench.host, &bench.machine), expected, "{state:?}");
+        bench.machine.status.phase = Some(MachinePhase::Failed);
+        assert_eq!(user_data(&bench.host, &bench.machine), Err(NoUserData::Failed), "{state:?}");
+    }
+    let failed = Bench::run_failed();
+    assert_eq!(user_data(&failed.host, &failed.machine), Err(NoUserData::Failed));
 }
 
 #[test]

@@ -53,3 +53,30 @@ async fn s112_user_data_that_cannot_be_found_is_not_found_whatever_the_cause() {
     let answer = rig.call("GET", "bootstrap", Some(&rig.bearer()), "").await;
     assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
 }
+
+#[tokio::test]
+async fn s107_hardware_that_may_yet_be_refused_gets_no_user_data() {
+    for (state, status) in [
+        (HostState::InUse, StatusCode::NOT_FOUND),
+        (HostState::Inspecting, StatusCode::NOT_FOUND),
+        (HostState::Deploying, StatusCode::OK),
+    ] {
+        let rig = Rig::in_state(state).await;
+        let ask = || async { rig.call("GET", "bootstrap", Some(&rig.bearer()), "").await };
+        assert_eq!(ask().await.status, StatusCode::OK, "{state}: nothing is asked of the hardware");
+        let store = &rig.fixture.store;
+        let mut machine: Beskar7Machine = store.get(&key("lab", "m1")).await.unwrap().unwrap();
+        machine.spec.hardware_requirements =
+            Some(serde_json::from_value(serde_json::json!({ "minDiskGB": 100 })).unwrap());
+        let mut machine = store.update(&machine).await.unwrap();
+        assert_eq!(ask().await.status, status, "{state}");
+        machine.status.phase = Some(farrier_shared::resource::MachinePhase::Failed);
+        store.update(&machine).await.unwrap();
+        let refused = ask().await;
+        assert_eq!(
+            (refused.status, refused.text().as_str()),
+            (StatusCode::NOT_FOUND, "not found"),
+            "{state}"
+        );
+    }
+}
