@@ -13,8 +13,9 @@ pub(super) fn parse<R: Resource>(body: &[u8]) -> Result<R, ApiError> {
         let field = Some(error.path().to_string()).filter(|p| p != ".").unwrap_or_default();
         let inner = error.into_inner();
         let said = inner.to_string();
-        let about_data =
-            R::KIND == Secret::KIND && (field.starts_with("data") || field.starts_with("stringData"));
+        // Whatever is not plainly about something else may quote a value.
+        let about_data = R::KIND == Secret::KIND
+            && !["apiVersion", "kind", "metadata"].iter().any(|f| field.starts_with(f));
         let problem = if about_data {
             "the value is not what is expected (withheld); data holds base64, stringData plain text"
                 .to_owned()

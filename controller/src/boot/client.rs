@@ -25,9 +25,18 @@ impl std::str::FromStr for TrustedProxies {
             let error = || TrustedProxyError { found: entry.chars().take(64).collect() };
             let (ip, bits) = entry.split_once('/').map_or((entry, None), |(ip, bits)| (ip, Some(bits)));
             let ip: IpAddr = ip.parse().map_err(|_| error())?;
-            let most = if ip.is_ipv4() { 32 } else { 128 };
-            let bits = bits.map_or(Ok(most), str::parse).map_err(|_| error())?;
-            if bits > most { Err(error()) } else { Ok((ip, bits)) }
+            let most: u8 = if ip.is_ipv4() { 32 } else { 128 };
+            let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+            let bits: u8 = match bits {
+                None => most,
+                Some(text) => text.parse().ok().filter(|_| digits(text)).ok_or_else(error)?,
+            };
+            // Peers are compared as IPv4 where they are that, so a network of mapped addresses would match nobody.
+            match ip.to_canonical() {
+                _ if bits > most => Err(error()),
+                canonical if canonical == ip => Ok((ip, bits)),
+                canonical => bits.checked_sub(96).map(|bits| (canonical, bits)).ok_or_else(error),
+            }
         };
         text.split(',')
             .map(str::trim)

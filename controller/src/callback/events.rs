@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use farrier_shared::contract::callback::{Event, MAX_SMALL_BODY};
+use farrier_shared::contract::callback::{Event, MAX_SMALL_BODY, printable};
 use farrier_shared::lifecycle::Credentials;
 
 use super::authenticate::HostPath;
@@ -45,12 +45,12 @@ pub(super) fn of_this_run(mut event: Event, credentials: &Credentials) -> Option
     if *run != credentials.run {
         return None;
     }
-    event.message = printable(&event.message);
-    event.step = event.step.map(|step| printable(&step));
+    event.message = short(&event.message);
+    event.step = event.step.as_deref().map(short);
     Some(event)
 }
 
-/// Text fit for a terminal: no control characters, no line breaks, not too long.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() && *c != '\u{fffd}').take(MAX_TEXT).collect()
+/// Text fit for a terminal, and not too long.
+fn short(text: &str) -> String {
+    printable(text).chars().take(MAX_TEXT).collect()
 }

@@ -37,11 +37,15 @@ pub struct ProvisionFailed {
 /// A reason from the wire, made safe to store and show: printable, trimmed, at most [`MAX_REASON`] bytes,
 /// prefixed with [`FAILURE_PREFIX`], never empty.
 pub fn sanitise_reason(reason: &str) -> String {
-    let printable: String =
-        reason.chars().filter(|c| !c.is_control() && *c != '\u{fffd}' && !is_invisible(*c)).collect();
+    let printable = printable(reason);
     let trimmed = printable.trim();
     let text = if trimmed.is_empty() { "no details provided" } else { trimmed };
     format!("{FAILURE_PREFIX}{}", cut_reason(text))
+}
+
+/// Foreign text made safe to store and show: without what acts on a terminal, prints as nothing or turns text around.
+pub fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() && *c != '\u{fffd}' && !is_invisible(*c)).collect()
 }
 
 /// At most [`MAX_REASON`] bytes from the start of a reason, whole characters.

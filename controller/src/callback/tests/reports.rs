@@ -85,7 +85,7 @@ async fn s102_oversized_and_malformed_small_bodies_still_count() {
 const MAX_SMALL_BODY_PLUS: usize = (64 << 10) + 1;
 
 #[tokio::test]
-async fn what_was_accepted_is_there_after_a_restart() {
+async fn s053_what_the_first_call_brings_is_accepted_and_there_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let rig = Rig::in_state(HostState::Deploying).await;
     // The same objects on disk, then closed without any goodbye right after the answer.
@@ -121,7 +121,7 @@ async fn events_of_this_run_are_shown_and_move_nothing() {
     let rig = Rig::in_state(HostState::Deploying).await;
     let before = rig.fixture.everything().await;
     let body = format!(
-        r#"{{"event":"Installing","run":"{RUN}","step":"write","bytes":5,"total":9,"message":"a\u001bb"}}"#
+        r#"{{"event":"Installing","run":"{RUN}","step":"write","bytes":5,"total":9,"message":"a\u001b\u202e\u200bb"}}"#
     );
     assert_eq!(rig.post("events", body).await.status, StatusCode::ACCEPTED);
     let entry = rig.progress.get(&rig.fixture.key).unwrap().event;

@@ -89,7 +89,7 @@ pub(super) fn signals(db: &Connection, host: &HostKey) -> Result<Vec<Signal>, St
     let bodies: Vec<String> =
         bodies(db, host, "SELECT body FROM signals WHERE namespace = ?1 AND name = ?2 ORDER BY key")
             .map_err(|e| StoreError::backend("read signals", e))?;
-    bodies.iter().map(|body| parse(SIGNAL, host, body)).collect()
+    Ok(readable(SIGNAL, host, &bodies))
 }
 
 pub(super) fn put_signal(db: &Connection, host: &HostKey, signal: &Signal) -> Result<(), StoreError> {
@@ -150,7 +150,20 @@ pub(super) fn history(db: &Connection, host: &HostKey) -> Result<Vec<HistoryEntr
     let bodies: Vec<String> =
         bodies(db, host, "SELECT body FROM history WHERE namespace = ?1 AND name = ?2 ORDER BY id")
             .map_err(|e| StoreError::backend("read history", e))?;
-    bodies.iter().map(|body| parse(HISTORY, host, body)).collect()
+    Ok(readable(HISTORY, host, &bodies))
+}
+
+/// What can be read of several records. One that cannot, written by a newer version perhaps, must not hold its host up
+/// for ever; it stays where it is.
+fn readable<T: DeserializeOwned>(kind: &'static str, host: &HostKey, bodies: &[String]) -> Vec<T> {
+    let read = |body: &String| match parse(kind, host, body) {
+        Ok(record) => Some(record),
+        Err(error) => {
+            tracing::error!(%error, "left out");
+            None
+        }
+    };
+    bodies.iter().filter_map(read).collect()
 }
 
 fn bodies(db: &Connection, host: &HostKey, sql: &str) -> rusqlite::Result<Vec<String>> {

@@ -99,3 +99,38 @@ async fn a_copy_of_the_database_file_alone_is_a_backup_once_the_store_is_closed(
     let restored = Store::open(copy.path()).unwrap();
     assert!(restored.get::<PhysicalHost>(&key("a")).await.unwrap().is_some());
 }
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_hides_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    store.create(host("a")).await.unwrap();
+    store.put_signal(&key("a"), &signal("inspect")).await.unwrap();
+    store.append_history(&key("a"), &entry(1)).await.unwrap();
+    drop(store);
+    let db = rusqlite::Connection::open(dir.path().join("farrier.db")).unwrap();
+    // As a newer version may have left them.
+    let strange = r#"{"key":"Rescue","value":"now"}"#;
+    db.execute("INSERT INTO signals VALUES ('default', 'a', 'rescue', ?1)", [strange]).unwrap();
+    db.execute("INSERT INTO history (namespace, name, body) VALUES ('default', 'a', ?1)", [strange]).unwrap();
+    drop(db);
+    let store = Store::open(dir.path()).unwrap();
+    assert_eq!(store.signals(&key("a")).await.unwrap(), [signal("inspect")]);
+    assert_eq!(store.history(&key("a")).await.unwrap(), [entry(1)]);
+}
+
+#[tokio::test]
+async fn s065_credentials_without_a_nonce_are_none_that_could_sign() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    store.create(host("a")).await.unwrap();
+    store.put_credentials(&key("a"), &credentials("run"), None).await.unwrap();
+    drop(store);
+    let db = rusqlite::Connection::open(dir.path().join("farrier.db")).unwrap();
+    assert_eq!(db.execute("UPDATE credentials SET body = json_remove(body, '$.nonce')", []).unwrap(), 1);
+    drop(db);
+    let store = Store::open(dir.path()).unwrap();
+    let error = store.credentials(&key("a")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Encoding { .. }), "{error}");
+    assert!(!error.to_string().contains(credentials("run").token.expose()), "{error}");
+}

@@ -42,7 +42,7 @@ async fn a_signal_replaced_meanwhile_is_not_removed() {
 }
 
 #[tokio::test]
-async fn s044_s045_credentials_are_replaced_only_at_the_version_that_was_read() {
+async fn s044_s045_of_two_mints_one_is_refused_and_the_newer_is_never_replaced() {
     let store = Store::in_memory().unwrap();
     store.create(host("a")).await.unwrap();
     let first = store.put_credentials(&key("a"), &credentials("one"), None).await.unwrap();
