@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use farrier_controller::bmc::{Bmc, BmcError, BootMode, Call, Connector, HostAccess, ResetKind};
+use farrier_controller::boot::Renderer;
 use farrier_controller::clock::SystemClock;
 use farrier_controller::progress::Progress;
 use farrier_controller::reconcile::{self, Context};
@@ -79,6 +80,11 @@ async fn one_round() -> Result<BTreeSet<String>> {
         timings: Arc::new(Timings::default()),
         bmc: Arc::new(Quiet),
         url_base: "https://farrier.example:8082".parse()?,
+        scripts: Arc::new(Renderer {
+            ca: Arc::new(b"PEM".to_vec()),
+            url_base: "https://farrier.example:8082".parse()?,
+            reference_boot: false,
+        }),
         max_concurrent: MACHINES,
     };
     store.create(login()?).await?;

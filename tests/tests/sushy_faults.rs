@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use farrier_controller::bmc::Connector as _;
 use farrier_controller::bmc::redfish::RedfishConnector;
+use farrier_controller::boot::Renderer;
 use farrier_controller::clock::SystemClock;
 use farrier_controller::progress::Progress;
 use farrier_controller::reconcile::{self, Context};
@@ -57,7 +58,8 @@ async fn every_fault_is_told_for_what_it_is() -> Result<()> {
             anyhow::bail!("connected in spite of {fault:?}");
         };
         let seen = error.observation();
-        let stays = matches!(seen, BmcObservation::Failed { failure: Failure::Connection, .. });
+        let stays =
+            matches!(seen, BmcObservation::Failed { failure: Failure::Connection | Failure::Login, .. });
         ensure!(expected.as_ref().map_or(stays, |expected| seen == *expected), "{fault:?} gave {seen:?}");
         ensure!(!error.to_string().contains(PASSWORD), "{error}");
     }
@@ -120,6 +122,11 @@ impl Room {
             timings: Arc::new(timings),
             bmc: Arc::new(RedfishConnector::new(None)),
             url_base: "https://farrier.example:8082".parse()?,
+            scripts: Arc::new(Renderer {
+                ca: Arc::new(b"PEM".to_vec()),
+                url_base: "https://farrier.example:8082".parse()?,
+                reference_boot: false,
+            }),
             max_concurrent: 4,
         };
         let stop = CancellationToken::new();

@@ -31,6 +31,7 @@ pub use kind::Kind;
 pub use listeners::{AdminError, bind_unix, require_token, token_file};
 pub use view::{HostLine, SecretView};
 
+use crate::boot::Renderer;
 use crate::clock::SharedClock;
 use crate::progress::Progress;
 use crate::store::Store;
@@ -49,6 +50,8 @@ pub struct Admin {
     pub clock: SharedClock,
     /// What the controller says of itself.
     pub info: Arc<Info>,
+    /// Makes the boot scripts that machines are booted with.
+    pub scripts: Arc<Renderer>,
 }
 
 /// What a client needs to know of the controller.

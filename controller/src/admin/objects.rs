@@ -6,7 +6,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use farrier_shared::contract::{HostKey, Name};
-use farrier_shared::lifecycle::HistoryEntry;
+use farrier_shared::lifecycle::{HistoryEntry, host_view};
 use farrier_shared::resource::metadata::ObjectMeta;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource, Secret};
 use serde::Deserialize;
@@ -33,6 +33,10 @@ trait Written: Resource {
     fn as_new(&mut self) -> Result<(), ApiError>;
     /// As shown to clients.
     fn shown(self) -> Result<serde_json::Value, ApiError>;
+    /// Rules that depend on the controller and on what else is stored.
+    fn admit(&self, _admin: &Admin) -> impl Future<Output = Result<(), ApiError>> + Send {
+        async { Ok(()) }
+    }
 }
 
 const OWNED: &str = "remove the field: the controller alone writes it";
@@ -75,6 +79,21 @@ impl Written for PhysicalHost {
     fn shown(self) -> Result<serde_json::Value, ApiError> {
         value(&self)
     }
+
+    /// Options that the script of the machine it has would have no room for.
+    async fn admit(&self, admin: &Admin) -> Result<(), ApiError> {
+        let Some(stored) = admin.store.get::<Self>(&self.metadata.key()).await? else { return Ok(()) };
+        if stored.spec.agent_options == self.spec.agent_options {
+            return Ok(());
+        }
+        let Some(key) = host_view::consumer_key(&stored) else { return Ok(()) };
+        let Some(machine) = admin.store.get::<Beskar7Machine>(&key).await? else { return Ok(()) };
+        let fits = admin.scripts.fits(&self.metadata.key(), &self.spec.agent_options, &machine);
+        fits.map_err(|error| {
+            let problem = format!("with {} of machine {}: it {}", error.field, key.name, error.problem);
+            ApiError::invalid("spec.agentOptions", problem, "shorten either; nothing was stored")
+        })
+    }
 }
 
 impl Written for Beskar7Machine {
@@ -102,6 +121,34 @@ impl Written for Beskar7Machine {
 
     fn shown(self) -> Result<serde_json::Value, ApiError> {
         value(&self)
+    }
+
+    /// A boot script that no firmware would take: exactly on the host it wants, else on one with the shortest name and
+    /// no options.
+    async fn admit(&self, admin: &Admin) -> Result<(), ApiError> {
+        let stored = admin.store.get::<Self>(&self.metadata.key()).await?;
+        if stored.is_some_and(|stored| stored.spec.provider_id.is_some()) {
+            // Installed: it is not booted again.
+            return Ok(());
+        }
+        let namespace = &self.metadata.namespace;
+        let wanted = self.spec.host_name.as_ref().map(|name| HostKey::new(namespace.clone(), name.clone()));
+        let host = match &wanted {
+            Some(key) => admin.store.get::<PhysicalHost>(key).await?,
+            None => None,
+        };
+        let options = host.map(|host| host.spec.agent_options).unwrap_or_default();
+        let shortest = || {
+            HostKey::new(
+                namespace.clone(),
+                name_of("metadata.name", "h").unwrap_or(self.metadata.name.clone()),
+            )
+        };
+        let key = wanted.unwrap_or_else(shortest);
+        admin
+            .scripts
+            .fits(&key, &options, self)
+            .map_err(|error| ApiError::invalid(&error.field, error.problem, "shorten it; nothing was stored"))
     }
 }
 
@@ -202,6 +249,7 @@ pub(super) async fn create(
         same_place(&given, &namespace, None)?;
         printable(given.metadata())?;
         given.check()?;
+        given.admit(&admin).await?;
         create_new(&admin, given).await?.shown()?
     });
     Ok((StatusCode::CREATED, Json(shown)).into_response())
@@ -228,6 +276,7 @@ pub(super) async fn apply(
         same_place(&given, &key.namespace, Some(&key.name))?;
         printable(given.metadata())?;
         given.check()?;
+        given.admit(&admin).await?;
         let (status, stored) = apply_one(&admin, &key, given, query.dry_run).await?;
         (status, stored.shown()?)
     });

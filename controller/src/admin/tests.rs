@@ -2,11 +2,19 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use farrier_shared::resource::{HostState, PhysicalHost};
+use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{Answer, Fixture, ask, host, key, machine};
+
+fn scripts() -> Arc<Renderer> {
+    Arc::new(Renderer {
+        ca: Arc::new(vec![b'x'; 1200]),
+        url_base: "https://192.0.2.1:8082".parse().unwrap(),
+        reference_boot: false,
+    })
+}
 
 fn api(store: &Store) -> Router {
     let info = Info {
@@ -16,7 +24,13 @@ fn api(store: &Store) -> Router {
         inspection_image_url: "http://192.0.2.1/images/inspection".to_owned(),
     };
     let clock = Arc::new(crate::clock::ManualClock::at(crate::fixture::start()));
-    router(Admin { store: store.clone(), progress: Progress::new(), clock, info: Arc::new(info) })
+    router(Admin {
+        store: store.clone(),
+        progress: Progress::new(),
+        clock,
+        info: Arc::new(info),
+        scripts: scripts(),
+    })
 }
 
 async fn send(store: &Store, method: &str, path: &str, body: &Value) -> Answer {
@@ -260,7 +274,8 @@ async fn a_watch_tells_every_host_and_then_what_changes() {
         http_url_base: String::new(),
         inspection_image_url: String::new(),
     });
-    let router = router(Admin { store: fixture.store.clone(), progress: progress.clone(), clock, info });
+    let (store, progress_of) = (fixture.store.clone(), progress.clone());
+    let router = router(Admin { store, progress: progress_of, clock, info, scripts: scripts() });
     let request = Request::builder().uri("/apis/v1/watch?namespace=lab&host=h1").body(Body::empty()).unwrap();
     let mut lines = router.oneshot(request).await.unwrap().into_body().into_data_stream();
     let mut next =
@@ -356,4 +371,40 @@ async fn watches_leave_connections_for_commands() {
         tokio::task::yield_now().await;
     }
     const { assert!(watch::MAX_WATCHES < crate::listen::Limits::ADMIN.connections) };
+}
+
+#[tokio::test]
+async fn a_boot_script_that_no_firmware_would_take_is_refused_when_it_is_asked_for() {
+    let store = Store::in_memory().unwrap();
+    let long = |at: &str, len| with(&machine("m1"), at, json!(format!("http://x/{}", "y".repeat(len))));
+    let fits = long("/spec/targetImageURL", 1500);
+    for (object, field) in [
+        (long("/spec/targetImageURL", 3000), "spec.targetImageURL"),
+        (long("/spec/inspectionImageURL", 1400), "spec.inspectionImageURL"),
+        (
+            with(&fits, "/spec/agentOptions", json!({ "mirrors": format!("http://x/{}", "y".repeat(1000)) })),
+            "spec.targetImageURL",
+        ),
+    ] {
+        for path in ["machines/m1?dryRun=true", "machines/m1"] {
+            let answer = send(&store, "PUT", path, &object).await;
+            assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}");
+            let told = error(&answer);
+            assert_eq!(told.field, field);
+            assert!(told.problem.contains("4096"), "{}", told.problem);
+        }
+        assert_eq!(send(&store, "POST", "machines", &object).await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    assert!(store.list::<Beskar7Machine>(None).await.unwrap().is_empty());
+    assert_eq!(send(&store, "PUT", "machines/m1", &fits).await.status, StatusCode::CREATED);
+
+    // What the host brings counts where the host is known.
+    let servers = ["a", "b", "c", "d"].map(|n| format!("{}.{}", n.repeat(60), "e".repeat(60))).join(",");
+    let mut options = host("h1");
+    options.spec.agent_options = [("ntp".to_owned(), servers)].into_iter().collect();
+    store.create(options).await.unwrap();
+    let fuller = long("/spec/targetImageURL", 1800);
+    assert_eq!(error(&send(&store, "PUT", "machines/m1", &fuller).await).field, "spec.targetImageURL");
+    let elsewhere = with(&fuller, "/spec/hostName", json!("h2"));
+    assert_eq!(send(&store, "PUT", "machines/m1", &elsewhere).await.status, StatusCode::OK);
 }

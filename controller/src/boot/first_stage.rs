@@ -25,8 +25,8 @@ const WAIT_SECONDS: u32 = 10;
 /// How often a waiting host asks before it leaves for its disk: five minutes.
 const MAX_ROUNDS: u32 = 30;
 
-/// Owners of an address that must be read to know that there are several.
-const TELLS_DOUBLE: usize = 2;
+/// Owners of an address that are read. A few may have reported it, one may be said to have it.
+const OWNERS: usize = 64;
 
 /// What the firmware says, and which round of waiting this is.
 #[derive(Debug, Default, serde::Deserialize)]
@@ -97,12 +97,15 @@ enum Due {
 impl Boot {
     async fn due(&self, mac: MacAddress, client: IpAddr) -> Result<Due, crate::store::StoreError> {
         let owners: Vec<PhysicalHost> =
-            self.store.find(Term::BootsFrom(mac), Scope::Everywhere, TELLS_DOUBLE).await?;
-        let host = match owners.as_slice() {
-            [] => return Ok(Due::Wait("no host has this MAC address")),
-            [host] => host,
+            self.store.find(Term::BootsFrom(mac), Scope::Everywhere, OWNERS).await?;
+        // What the operator says counts before what machines reported: a card may have moved, a report may lie.
+        let declared: Vec<_> = owners.iter().filter(|h| h.spec.boot_mac_addresses.contains(&mac)).collect();
+        let host = match (declared.as_slice(), owners.as_slice()) {
+            (_, []) => return Ok(Due::Wait("no host has this MAC address")),
+            ([host], _) => *host,
+            ([], [host]) => host,
             // Guessing could install over the wrong machine.
-            [..] => return Ok(Due::Wait("several hosts claim this MAC address")),
+            _ => return Ok(Due::Wait("several hosts claim this MAC address")),
         };
         if host.status.state == farrier_shared::resource::HostState::Ready {
             return Ok(Due::Disk("the host is installed"));

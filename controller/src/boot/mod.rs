@@ -3,6 +3,7 @@
 mod client;
 mod first_stage;
 mod rate;
+mod render;
 mod script;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,8 @@ use farrier_shared::lifecycle::Timings;
 
 pub use client::{TrustedProxies, TrustedProxyError};
 pub use rate::RateLimit;
+pub(crate) use render::Firmware;
+pub use render::{Renderer, TooLong, Unrendered};
 
 use crate::clock::SharedClock;
 use crate::store::Store;
@@ -37,6 +40,13 @@ impl CaBundle for ServingIdentity {
     }
 }
 
+/// A bundle that never changes.
+impl CaBundle for Vec<u8> {
+    fn pem(&self) -> Result<Vec<u8>, String> {
+        Ok(self.clone())
+    }
+}
+
 /// What the handlers share.
 #[derive(Clone)]
 pub struct Boot {
@@ -46,21 +56,17 @@ pub struct Boot {
     pub clock: SharedClock,
     /// Lifetimes.
     pub timings: Arc<Timings>,
-    /// The CA agents must trust.
-    pub ca: Arc<dyn CaBundle>,
-    /// Base URL of the callback listener, as agents call it.
-    pub url_base: WebUrl,
+    /// Makes the scripts.
+    pub scripts: Arc<Renderer>,
     /// Whose `X-Forwarded-For` counts.
     pub proxies: Arc<TrustedProxies>,
     /// Requests per client address.
     pub rate: Arc<RateLimit>,
-    /// Render the reference's bytes and nothing of our own.
-    pub reference_boot: bool,
 }
 
 impl std::fmt::Debug for Boot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Boot").field("url_base", &self.url_base).finish_non_exhaustive()
+        f.debug_struct("Boot").field("scripts", &self.scripts).finish_non_exhaustive()
     }
 }
 

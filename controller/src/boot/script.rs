@@ -1,13 +1,11 @@
 //! `GET /boot`: one host's script, once.
 
-use std::iter;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use farrier_shared::contract::cmdline::BootScript;
 use farrier_shared::contract::{HostKey, MacAddress};
 use farrier_shared::lifecycle::boot::{BootDecision, CONSUME_ATTEMPTS, decide_boot};
 use farrier_shared::lifecycle::credentials::{Credentials, CredentialsRead};
@@ -15,7 +13,7 @@ use farrier_shared::lifecycle::host_view;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
 use serde::Deserialize;
 
-use super::Boot;
+use super::{Boot, Firmware};
 use crate::callback::not_found;
 use crate::store::StoreError;
 
@@ -31,6 +29,11 @@ pub(super) struct FirmwareQuery {
 impl FirmwareQuery {
     pub(super) fn is_efi(&self) -> bool {
         self.platform.as_deref() == Some("efi")
+    }
+
+    fn firmware(&self) -> Firmware {
+        let mac = self.mac.as_deref().and_then(|mac| mac.parse::<MacAddress>().ok());
+        Firmware { mac, efi: self.is_efi() }
     }
 }
 
@@ -121,30 +124,7 @@ impl Boot {
         let consumer = host_view::consumer_key(host).ok_or("the claim does not resolve")?;
         let machine: Option<Beskar7Machine> = self.store.get(&consumer).await.map_err(|e| e.to_string())?;
         let machine = machine.ok_or("the machine that has claimed the host does not exist")?;
-        let digest = machine.spec.target_image_digest.or(machine.status.target_image_digest);
-        let digest = digest.ok_or("the machine has no image digest yet")?;
-        let key = host.metadata.key();
-        let ca_pem = self.ca.pem()?;
-        // The host's before the machine's, since of duplicates the last counts.
-        let own = iter::once(("run", credentials.run.as_str()))
-            .chain(host.spec.agent_options.pairs())
-            .chain(machine.spec.agent_options.pairs());
-        let extra: Vec<(&str, &str)> = if self.reference_boot { Vec::new() } else { own.collect() };
-        let script = BootScript {
-            inspection_image: &machine.spec.inspection_image_url,
-            api: &self.url_base,
-            host: &key,
-            token: &credentials.token,
-            target: &machine.spec.target_image_url,
-            target_digest: &digest,
-            ca_pem: &ca_pem,
-            disk: machine.spec.target_disk.as_ref(),
-            static_ip: machine.spec.static_ip.as_ref(),
-            bootif: query.mac.as_deref().and_then(|mac| mac.parse::<MacAddress>().ok()),
-            extra: &extra,
-            quiet: !self.reference_boot,
-            efi: query.is_efi(),
-        };
-        script.render().map_err(|e| e.to_string())
+        let secrets = (&credentials.token, credentials.run.as_str());
+        self.scripts.script(host, &machine, secrets, query.firmware()).map_err(|e| e.to_string())
     }
 }

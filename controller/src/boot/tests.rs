@@ -61,11 +61,13 @@ impl Rig {
             store: fixture.store.clone(),
             clock: Arc::new(fixture.clock.clone()),
             timings: Arc::default(),
-            ca,
-            url_base: "https://192.0.2.1:8082".parse().unwrap(),
+            scripts: Arc::new(Renderer {
+                ca,
+                url_base: "https://192.0.2.1:8082".parse().unwrap(),
+                reference_boot,
+            }),
             proxies: Arc::new(proxies.parse().unwrap()),
             rate: Arc::default(),
-            reference_boot,
         };
         Self { fixture, router: router(boot, "https://192.0.2.1:8082".parse().unwrap()) }
     }
@@ -286,7 +288,21 @@ fn s098_forwarded_addresses_count_only_from_trusted_proxies() {
         let peer = std::net::SocketAddr::new(peer.parse().unwrap(), 1);
         assert_eq!(trusted.client(peer, &headers).to_string(), expected, "{peer} {lines:?}");
     }
-    for bad in ["10.0.0.0/33", "10.0.0", "x", "10.0.0.1/", "::/129", "10.0.0.1/-1"] {
+    let mapped: TrustedProxies = "::ffff:192.0.2.1, ::ffff:10.0.0.0/104".parse().unwrap();
+    for (peer, is_one) in [("192.0.2.1", true), ("192.0.2.2", false), ("10.9.9.9", true), ("11.0.0.1", false)]
+    {
+        assert_eq!(mapped.contains(peer.parse().unwrap()), is_one, "{peer}");
+    }
+    for bad in [
+        "10.0.0.0/33",
+        "10.0.0",
+        "x",
+        "10.0.0.1/",
+        "::/129",
+        "10.0.0.1/-1",
+        "10.0.0.0/+8",
+        "::ffff:0.0.0.0/90",
+    ] {
         assert!(bad.parse::<TrustedProxies>().is_err(), "{bad}");
     }
     assert_eq!(" , ".parse::<TrustedProxies>().unwrap(), TrustedProxies::default());
@@ -340,6 +356,20 @@ async fn nobody_is_stranded_at_the_first_stage() {
     let rig = Rig::new().await;
     rig.fixture.store.create(host("h2")).await.unwrap();
     assert!(waits(&rig.get(CLIENT, "/ipxe/52:54:00:12:34:56?round=3").await.text()));
+}
+
+#[tokio::test]
+async fn an_address_belongs_to_the_host_it_is_declared_for_whoever_reports_it() {
+    let rig = Rig::new().await;
+    // A card that has moved from h2 to h1, or a machine that lies.
+    let mut other = host("h2");
+    other.spec.boot_mac_addresses.clear();
+    let report = r#"{"nics":[{"macAddress":"52:54:00:12:34:56"}]}"#;
+    other.status.inspection_report = Some(serde_json::from_str(report).unwrap());
+    rig.fixture.store.create(other).await.unwrap();
+    let sent = rig.get(CLIENT, "/ipxe/52:54:00:12:34:56?boot=1").await;
+    assert_eq!(sent.status, StatusCode::FOUND);
+    assert!(sent.headers["location"].to_str().unwrap().contains("/lab/h1/"));
 }
 
 #[tokio::test]

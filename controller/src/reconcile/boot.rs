@@ -28,11 +28,13 @@ impl Shell {
         let running = plan.still_running(power).map(|run| Running { run, signals: &signals });
         let now = self.ctx.clock.now();
         let ensured = ensure(&host, machine, read, running, &entropy()?, now, &self.ctx.timings)?;
+        // A server powered on for a script that is then refused would only run out of time.
+        let credentials = ensured.credentials();
+        self.ctx.scripts.check(&host, machine, (&credentials.token, &credentials.run))?;
         if let Ensured::Write(new) = &ensured {
             let version = stored.as_ref().map(|s| s.version.as_str());
             store.put_credentials(&plan.host, new, version).await?;
         }
-        let credentials = ensured.credentials();
 
         if let Some(action) = plan.power(credentials, power) {
             tracing::info!(host = %plan.host, run = credentials.run, ?action, "booting the inspection image");

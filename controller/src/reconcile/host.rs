@@ -9,11 +9,12 @@ use farrier_shared::lifecycle::{
 use farrier_shared::resource::host::PhysicalHostStatus;
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 
-use super::{Key, Next, PassError, Shell, memory};
+use super::{Key, Next, PassError, Shell};
 use crate::store::StoreError;
 
 impl Shell {
     pub(super) async fn host_pass(&self, key: &HostKey) -> Result<Next, PassError> {
+        let _one_time = self.deciding.read().await;
         let store = &self.ctx.store;
         let Some(host) = store.get::<PhysicalHost>(key).await? else {
             self.memory.forget_host(key);
@@ -48,12 +49,7 @@ impl Shell {
             bmc: &observed,
             bmc_failures,
             callback_url: self.ctx.url_base.as_str(),
-            clock: memory::clock(
-                self.ctx.clock.as_ref(),
-                self.listening_since,
-                progress.as_ref(),
-                &self.ctx.timings,
-            ),
+            clock: self.clock(progress.as_ref()),
         });
         let version = credentials.ok().flatten().map(|stored| stored.version);
         let written = self.carry_out_host(&host, &decision, version.as_deref()).await?;

@@ -11,8 +11,8 @@ use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Secret};
 
 use super::bmc::AskError;
 use super::rooms::{Lane, Place};
-use super::{Key, Next, PassError, Shell, memory};
-use crate::store::StoreError;
+use super::{Key, Next, PassError, Shell};
+use crate::store::{Scope, StoreError, Term};
 
 /// Claims tried in one pass before it starts anew later: each lost one means that somebody else has a host.
 const CLAIM_ATTEMPTS: usize = 8;
@@ -27,8 +27,12 @@ impl Shell {
         };
         let mut lost = 0;
         loop {
-            let hosts = self.hosts_for(&machine, lost).await?;
-            let decision = self.decide(&machine, &hosts).await?;
+            let (hosts, decision) = {
+                let _one_time = self.deciding.read().await;
+                let hosts = self.hosts_for(&machine, lost).await?;
+                let decision = self.decide(&machine, &hosts).await?;
+                (hosts, decision)
+            };
             if !boots(&decision) {
                 self.memory.boot_over(&machine);
             } else if let Some(again) = self.memory.boot_waits(&machine) {
@@ -41,6 +45,11 @@ impl Shell {
                 }
                 Err(Halt::Failed(PassError::Bmc(error))) if boots(&decision) => {
                     return self.boot_failed(&machine, &hosts, &decision, &error).await;
+                }
+                Err(Halt::Failed(error @ PassError::Script(_))) => {
+                    // Nothing but a change helps, and that wakes the machine.
+                    self.tell_boot_failed(&machine, &hosts, &decision, &error.to_string()).await?;
+                    return Ok(Next { again: Some(self.ctx.timings.healthy), ..Next::default() });
                 }
                 Err(Halt::Failed(error)) => return Err(error),
                 Err(Halt::NoRoom(lane)) => return Ok(Next { room: Some(lane), ..Next::default() }),
@@ -60,32 +69,43 @@ impl Shell {
     ) -> Result<Next, PassError> {
         let again = self.memory.boot_failed(machine, &self.ctx.timings);
         let mut next = Next { again: Some(again), ..Next::default() };
-        let (name, why) = (machine.metadata.key(), error.to_string());
-        tracing::warn!(machine = %name, error = why, retry_in = ?again, "booting the host failed");
-        let mut told = machine.clone();
-        told.status = decision.after_failed_boot(&machine.status, self.ctx.clock.now(), &why);
-        let news = told.status != machine.status;
-        if news {
-            self.ctx.store.update(&told).await?;
-        }
+        tracing::info!(machine = %machine.metadata.key(), retry_in = ?again, "the boot will be tried again");
+        self.tell_boot_failed(machine, hosts, decision, &error.to_string()).await?;
         if let Some(host) = claim::claimed_host(machine, hosts) {
-            let key = host.metadata.key();
-            if news {
-                let state = host.status.state.as_str();
-                let entry = HistoryEntry {
-                    at: self.ctx.clock.now(),
-                    actor: "machine".to_owned(),
-                    event: "BootFailed".to_owned(),
-                    from: state.to_owned(),
-                    to: state.to_owned(),
-                    reason: why,
-                    run: None,
-                };
-                self.append_history(&key, &entry).await;
-            }
-            next.wake.push(Key::Bmc(key));
+            next.wake.push(Key::Bmc(host.metadata.key()));
         }
         Ok(next)
+    }
+
+    /// Writes down why the host is not booted, unless that is known already.
+    async fn tell_boot_failed(
+        &self,
+        machine: &Beskar7Machine,
+        hosts: &[PhysicalHost],
+        decision: &MachineDecision,
+        why: &str,
+    ) -> Result<(), StoreError> {
+        tracing::warn!(machine = %machine.metadata.key(), error = why, "booting the host failed");
+        let mut told = machine.clone();
+        told.status = decision.after_failed_boot(&machine.status, self.ctx.clock.now(), why);
+        if told.status == machine.status {
+            return Ok(());
+        }
+        self.ctx.store.update(&told).await?;
+        if let Some(host) = claim::claimed_host(machine, hosts) {
+            let state = host.status.state.as_str();
+            let entry = HistoryEntry {
+                at: self.ctx.clock.now(),
+                actor: "machine".to_owned(),
+                event: "BootFailed".to_owned(),
+                from: state.to_owned(),
+                to: state.to_owned(),
+                reason: why.to_owned(),
+                run: None,
+            };
+            self.append_history(&host.metadata.key(), &entry).await;
+        }
+        Ok(())
     }
 
     /// A log with a gap is no reason to hold a machine up.
@@ -120,6 +140,15 @@ impl Shell {
             {
                 return Ok(vec![host]);
             }
+        }
+        // What a pass read a moment ago may be newer here than its host's claim: a machine that was told that it has
+        // no host would claim a second one. Only the store knows.
+        let claimed = Term::ClaimedBy(&machine.metadata.name);
+        let scope = Scope::Namespace { namespace: namespace.clone(), after: None };
+        let mut claimed = store.find::<PhysicalHost>(claimed, scope, 1).await?;
+        claimed.retain(|host| host_view::is_claimed_by(host, machine));
+        if !claimed.is_empty() {
+            return Ok(claimed);
         }
         let elsewhere = if lost == 0 { 0 } else { scatter(&machine.metadata.uid, lost) };
         // One that cannot be understood is found out by the decision.
@@ -181,12 +210,7 @@ impl Shell {
             },
             signals: &signals,
             booted_run: booted.as_deref(),
-            clock: memory::clock(
-                self.ctx.clock.as_ref(),
-                self.listening_since,
-                progress.as_ref(),
-                &self.ctx.timings,
-            ),
+            clock: self.clock(progress.as_ref()),
         }))
     }
 

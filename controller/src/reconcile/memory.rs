@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use farrier_shared::contract::{HostKey, WebUrl};
 use farrier_shared::lifecycle::digest_url::{self, Backoff};
-use farrier_shared::lifecycle::{BmcObservation, DigestRead, Progress, Timings};
+use farrier_shared::lifecycle::{BmcObservation, ClockStep, DigestRead, Progress, Timings};
 use farrier_shared::resource::host::RedfishConnection;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
 use tokio::time::Instant;
 
-use crate::clock::Clock;
 use crate::progress::ProgressEntry;
 
 /// What is remembered; shared by all passes.
@@ -173,6 +172,15 @@ impl Memory {
         first
     }
 
+    /// The clock was set: when runs last advanced is told by the new one.
+    pub(super) fn clock_was_set(&self, step: ClockStep) {
+        self.lock()
+            .hosts
+            .values_mut()
+            .filter_map(|h| h.progress.as_mut())
+            .for_each(|p| step.apply_to_progress(p));
+    }
+
     pub(super) fn progress(&self, host: &PhysicalHost) -> Option<Progress> {
         self.with_host(host, |h| h.progress.clone())
     }
@@ -218,14 +226,4 @@ impl Memory {
             m.digest = Some((url, DigestAttempt { read, until: now + lasts }));
         });
     }
-}
-
-/// Deadlines' view of one host: now, its progress, all durations.
-pub(super) fn clock<'a>(
-    clock: &dyn Clock,
-    listening_since: farrier_shared::contract::Time,
-    progress: Option<&'a Progress>,
-    timings: &'a Timings,
-) -> farrier_shared::lifecycle::Clock<'a> {
-    farrier_shared::lifecycle::Clock { now: clock.now(), listening_since, progress, timings }
 }

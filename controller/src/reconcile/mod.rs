@@ -8,6 +8,7 @@
 mod bmc;
 mod boot;
 mod checksum;
+mod clock_step;
 mod free;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -26,7 +27,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farrier_shared::contract::{HostKey, Name, Time, WebUrl};
+use farrier_shared::contract::{HostKey, Name, WebUrl};
 use farrier_shared::lifecycle::Timings;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource as _};
 use tokio::sync::broadcast;
@@ -35,9 +36,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::bmc::Connector;
+use crate::boot::{Renderer, Unrendered};
 use crate::clock::SharedClock;
 use crate::progress::Progress;
 use crate::store::{Change, Store, StoreError};
+use clock_step::Listening;
 use index::Index;
 use memory::Memory;
 use queue::{Laned, Queue};
@@ -63,6 +66,8 @@ pub struct Context {
     pub bmc: Arc<dyn Connector>,
     /// Base URL agents call.
     pub url_base: WebUrl,
+    /// Makes the boot scripts that hosts are booted with.
+    pub scripts: Arc<Renderer>,
     /// Passes at the same time (`--max-concurrent-reconciles`); waiting for a BMC does not count.
     pub max_concurrent: usize,
 }
@@ -121,6 +126,8 @@ enum PassError {
     Other(String),
     #[error("{0}")]
     Ensure(#[from] farrier_shared::lifecycle::mint::EnsureError),
+    #[error("no boot script can be made: {0}")]
+    Script(#[from] Unrendered),
     #[error("the kernel gives no random numbers: {0}")]
     Random(getrandom::Error),
 }
@@ -130,20 +137,15 @@ struct Shell {
     ctx: Context,
     memory: Memory,
     index: Index,
-    listening_since: Time,
+    listening: Listening,
+    /// Read by passes while they read and decide; written by who changes what time it is.
+    deciding: tokio::sync::RwLock<()>,
     rooms: Rooms,
 }
 
 /// Runs the reconcilers until `stop`. Passes under way get some seconds to end.
 pub async fn run(ctx: Context, stop: CancellationToken) {
-    let shell = Arc::new(Shell {
-        memory: Memory::default(),
-        index: Index::default(),
-        listening_since: ctx.clock.now(),
-        rooms: Rooms::new(ctx.max_concurrent),
-        ctx,
-    });
-    Dispatcher::new(Arc::clone(&shell)).run(stop).await;
+    Dispatcher::new(Arc::new(Shell::new(ctx))).run(stop).await;
 }
 
 /// Feeds the queue from changes, events and timers, and starts passes.
@@ -176,6 +178,7 @@ impl Dispatcher {
         self.resync().await;
         let shell = Arc::clone(&self.shell);
         loop {
+            shell.follow_clock().await;
             self.start_ready();
             let timer = self.queue.next_due();
             tokio::select! {
@@ -197,6 +200,7 @@ impl Dispatcher {
                 () = shell.rooms.left() => {}
                 () = sleep_until(timer) => self.queue.pass_timers(Instant::now()),
                 () = sleep_until(self.reread) => self.resync().await,
+                () = tokio::time::sleep(clock_step::LOOK) => {}
             }
         }
         let ended = tokio::time::timeout(STOPPING, async { while self.tasks.join_next().await.is_some() {} });
@@ -309,6 +313,17 @@ impl Dispatcher {
 }
 
 impl Shell {
+    fn new(ctx: Context) -> Self {
+        Self {
+            memory: Memory::default(),
+            index: Index::default(),
+            listening: Listening::since_now(ctx.clock.as_ref()),
+            deciding: tokio::sync::RwLock::default(),
+            rooms: Rooms::new(ctx.max_concurrent),
+            ctx,
+        }
+    }
+
     async fn pass(&self, key: &Key, place: Place) -> Result<Next, PassError> {
         match key {
             Key::Host(host) => self.host_pass(host).await,

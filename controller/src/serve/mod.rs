@@ -17,7 +17,7 @@ pub use settings::{LogFormat, Settings};
 
 use crate::admin::{self, Admin, AdminError};
 use crate::bmc::redfish::{ProxyError, RedfishConnector, parse_proxy};
-use crate::boot::{self, Boot, RateLimit};
+use crate::boot::{self, Boot, RateLimit, Renderer};
 use crate::callback::{self, Callbacks};
 use crate::clock::SystemClock;
 use crate::images;
@@ -112,21 +112,25 @@ pub async fn run(
         timings: Arc::clone(&timings),
         logs_dir: settings.data_dir.join("logs"),
     };
-    let scripts = Boot {
+    let scripts = Arc::new(Renderer {
+        ca: Arc::<ServingIdentity>::clone(&identity),
+        url_base: settings.url_base.clone(),
+        reference_boot: settings.reference_boot,
+    });
+    let firmware = Boot {
         store: store.clone(),
         clock: Arc::clone(&clock),
         timings: Arc::clone(&timings),
-        ca: Arc::<ServingIdentity>::clone(&identity),
-        url_base: settings.url_base.clone(),
+        scripts: Arc::clone(&scripts),
         proxies: Arc::new(settings.trusted_proxies.clone()),
         rate: Arc::new(RateLimit::default()),
-        reference_boot: settings.reference_boot,
     };
     let admin = Admin {
         store: store.clone(),
         progress: progress.clone(),
         clock: Arc::clone(&clock),
         info: Arc::new(settings.info()),
+        scripts: Arc::clone(&scripts),
     };
 
     let reconcilers = reconcile::Context {
@@ -136,6 +140,7 @@ pub async fn run(
         timings: Arc::clone(&timings),
         bmc: Arc::new(RedfishConnector::new(proxy)),
         url_base: settings.url_base.clone(),
+        scripts,
         max_concurrent: usize::try_from(settings.max_concurrent_reconciles).unwrap_or(1),
     };
 
@@ -152,10 +157,10 @@ pub async fn run(
     let unix = admin::bind_unix(&socket)?;
 
     let mut parts = JoinSet::new();
-    let secure = callback::router(callbacks).merge(boot::router(scripts.clone(), settings.url_base.clone()));
+    let secure = callback::router(callbacks).merge(boot::router(firmware.clone(), settings.url_base.clone()));
     let mut plain = images::router(images_dir);
     if settings.boot_http {
-        plain = plain.merge(boot::router(scripts, settings.http_url_base()));
+        plain = plain.merge(boot::router(firmware, settings.http_url_base()));
     }
     let local = |listener: &TcpListener, asked: SocketAddr| listener.local_addr().unwrap_or(asked);
     let addresses = Addresses {

@@ -8,6 +8,7 @@ use std::any::Any;
 use std::fmt;
 
 use farrier_shared::contract::{MacAddress, Name};
+use farrier_shared::lifecycle::host_view;
 use farrier_shared::resource::{Beskar7Machine, MachinePhase, PhysicalHost};
 
 /// Something an object can be found by.
@@ -17,6 +18,8 @@ pub enum Term<'a> {
     BootsFrom(MacAddress),
     /// Hosts whose BMC is reached with this Secret; machines whose user-data it is.
     Uses(&'a Name),
+    /// Hosts that this machine has claimed.
+    ClaimedBy(&'a Name),
     /// Machines that look for a host.
     Waiting,
     /// Machines that want this host and no other.
@@ -28,6 +31,7 @@ impl fmt::Display for Term<'_> {
         match self {
             Self::BootsFrom(mac) => write!(f, "boots-from={mac}"),
             Self::Uses(secret) => write!(f, "uses={secret}"),
+            Self::ClaimedBy(machine) => write!(f, "claimed-by={machine}"),
             Self::Waiting => f.write_str("waiting"),
             Self::Wants(host) => write!(f, "wants={host}"),
         }
@@ -52,6 +56,7 @@ fn of_host(host: &PhysicalHost) -> Vec<String> {
     let connection = &host.spec.redfish_connection;
     let mut terms = vec![Term::Uses(&connection.credentials_secret_ref).to_string()];
     terms.extend(connection.ca_bundle_secret_ref.as_ref().map(|ca| Term::Uses(ca).to_string()));
+    terms.extend(host_view::consumer(host).map(|machine| Term::ClaimedBy(&machine).to_string()));
     terms.extend(boot_addresses(host).into_iter().map(|mac| Term::BootsFrom(mac).to_string()));
     terms
 }

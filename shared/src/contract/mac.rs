@@ -20,7 +20,7 @@ pub struct MacAddressError {
 
 impl MacAddress {
     /// The address of these six bytes.
-    pub fn from_bytes(bytes: [u8; 6]) -> Self {
+    pub const fn from_bytes(bytes: [u8; 6]) -> Self {
         Self(bytes)
     }
 

@@ -28,7 +28,8 @@ impl Progress {
         let step = event.step.clone().unwrap_or_default();
         let bytes = event.bytes.unwrap_or(0);
         let advanced_at = match previous {
-            Some(p) if p.run == run && p.step == step && bytes <= p.bytes => p.advanced_at,
+            // Never later than now, or a clock that was set back would keep a stalled run alive.
+            Some(p) if p.run == run && p.step == step && bytes <= p.bytes => p.advanced_at.min(now),
             _ => now,
         };
         Self { run: run.to_owned(), step, bytes, advanced_at }
@@ -70,6 +71,11 @@ impl Clock<'_> {
         self.listening_since + self.timings.stall_timeout
     }
 
+    /// Whether a time is to come, so that it was told by a clock that ran ahead and was set back since.
+    pub(super) fn ran_ahead(&self, time: Time) -> bool {
+        time > self.now
+    }
+
     /// The deadline of a deployment that began at `began`.
     pub fn deployment(&self, host: &PhysicalHost, began: Time) -> Deadline {
         let timings = self.timings;
@@ -77,7 +83,8 @@ impl Clock<'_> {
         let own = self.progress.filter(|p| host.status.run.as_ref() == Some(&p.run));
         let soft = match own {
             Some(progress) => Deadline {
-                ends: (progress.advanced_at + timings.stall_timeout).max(began + timings.stall_timeout),
+                ends: (progress.advanced_at.min(self.now) + timings.stall_timeout)
+                    .max(began + timings.stall_timeout),
                 message: failure::deployment_stalled(&progress.step, timings.stall_timeout),
             },
             None => Deadline {

@@ -8,6 +8,7 @@ use super::host_pass::Pass;
 use super::host_table::Cause;
 use super::host_view;
 use super::reasons;
+use crate::contract::time::Time;
 use crate::resource::HostState;
 use crate::resource::condition::{self, Truth};
 use crate::resource::host::InspectionPhase;
@@ -101,20 +102,33 @@ impl Pass<'_> {
         if !self.claimed() {
             return;
         }
-        // A run without its timestamp would never end; old releases and lost status leave such hosts.
+        self.date_run();
         let now = self.now();
-        let status = &mut self.host.status;
-        match status.state {
-            HostState::Inspecting => status.inspection_timestamp = status.inspection_timestamp.or(Some(now)),
-            HostState::Deploying => status.deploying_timestamp = status.deploying_timestamp.or(Some(now)),
-            _ => {}
-        }
         if let Some((cause, deadline)) = self.deadline()
             && deadline.passed(now)
             && self.enter(cause, &deadline.message)
             && cause == Cause::InspectionOverdue
         {
             self.host.status.inspection_phase = Some(InspectionPhase::Timeout);
+        }
+    }
+
+    /// Sees to it that a run has begun, and not in the future: it would never end. Old releases and lost status leave
+    /// hosts without the time, a clock that ran ahead and was set back leaves hosts with such a time.
+    fn date_run(&mut self) {
+        let (now, clock) = (self.now(), self.facts.clock);
+        let status = &mut self.host.status;
+        let dated = |time: Option<Time>| time.filter(|t| !clock.ran_ahead(*t)).or(Some(now));
+        match status.state {
+            HostState::Inspecting => {
+                status.inspection_timestamp = dated(status.inspection_timestamp);
+                let inspected = status.conditions.iter_mut().find(|c| c.kind == reasons::HOST_INSPECTED);
+                if let Some(condition) = inspected {
+                    condition.last_transition_time = condition.last_transition_time.min(now);
+                }
+            }
+            HostState::Deploying => status.deploying_timestamp = dated(status.deploying_timestamp),
+            _ => {}
         }
     }
 

@@ -7,6 +7,7 @@ pub mod boot;
 pub mod boot_plan;
 pub mod callback;
 pub mod claim;
+pub mod clock_step;
 pub mod credentials;
 pub mod deadline;
 pub mod digest_url;
@@ -34,6 +35,7 @@ pub mod verdict;
 
 pub use boot::{BootDecision, decide_boot};
 pub use boot_plan::{BootPlan, InspectRequest};
+pub use clock_step::ClockStep;
 pub use credentials::{Credentials, CredentialsRead};
 pub use deadline::{Clock, Progress};
 pub use fault::{BmcFacts, BmcObservation, PowerState};

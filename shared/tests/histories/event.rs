@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use crate::world::{HOSTS, MACHINES};
 
+const YEAR: i64 = 365 * 24 * 3600;
+
 /// Where a pass stops, counted in effects; `None` is a whole pass.
 pub(crate) type Cut = Option<usize>;
 
@@ -27,6 +29,8 @@ pub(crate) enum Event {
     Bmc { host: usize, state: BmcState },
     /// Time passes.
     Wait { seconds: u16 },
+    /// The controller's clock is set.
+    SetClock { seconds: i64 },
     /// The operator deletes a machine.
     Delete { machine: usize, force: bool },
     /// The operator makes a machine again.
@@ -124,6 +128,8 @@ fn plain() -> impl Strategy<Value = Event> + Clone {
         5 => (host.clone(), 0..32_usize).prop_map(|(host, signal)| Event::Replay { host, signal }),
         3 => (host.clone(), bmc).prop_map(|(host, state)| Event::Bmc { host, state }),
         5 => waits.prop_map(|seconds| Event::Wait { seconds }),
+        1 => prop_oneof![Just(7200), Just(-7200), Just(10 * YEAR), Just(-10 * YEAR)]
+            .prop_map(|seconds| Event::SetClock { seconds }),
         1 => (machine.clone(), any::<bool>()).prop_map(|(machine, force)| Event::Delete { machine, force }),
         1 => machine.clone().prop_map(|machine| Event::Create { machine }),
         1 => (machine.clone(), any::<bool>())

@@ -11,7 +11,8 @@ use farrier_shared::contract::time::Time;
 use farrier_shared::contract::web_url::WebUrl;
 use farrier_shared::lifecycle::mint::Entropy;
 use farrier_shared::lifecycle::{
-    Credentials, CredentialsRead, DigestRead, HistoryEntry, PowerState, Progress, Signal, Timings, host_view,
+    ClockStep, Credentials, CredentialsRead, DigestRead, HistoryEntry, PowerState, Progress, Signal, Timings,
+    host_view,
 };
 use farrier_shared::resource::machine::HardwareRequirements;
 use farrier_shared::resource::{Beskar7Machine, ObjectMeta, PhysicalHost};
@@ -61,6 +62,8 @@ impl Stored {
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) listening_since: Time,
+    /// When the controller was started, by its clock.
+    started: Time,
     pub(crate) timings: Timings,
     pub(crate) hosts: Vec<PhysicalHost>,
     pub(crate) machines: Vec<Option<Beskar7Machine>>,
@@ -116,6 +119,7 @@ impl World {
         let mut world = Self {
             now: Time::from_unix(1_700_000_000),
             listening_since: Time::from_unix(1_700_000_000),
+            started: Time::from_unix(1_700_000_000),
             timings: Timings::default(),
             hosts: Vec::new(),
             machines: Vec::new(),
@@ -206,6 +210,7 @@ impl World {
             Event::Replay { host, signal } => self.replay(*host, *signal),
             Event::Bmc { host, state } => self.bmcs[*host].state = *state,
             Event::Wait { seconds } => self.now = self.now + Duration::from_secs((*seconds).into()),
+            Event::SetClock { seconds } => self.set_clock(*seconds),
             Event::Delete { machine, force } => self.delete(*machine, *force),
             Event::Create { machine } => self.create(*machine),
             Event::PauseMachine { machine, paused } => {
@@ -240,6 +245,34 @@ impl World {
         self.fetched.clear();
         self.bmc_failures = vec![0; HOSTS];
         self.listening_since = self.now;
+        self.started = self.now;
+    }
+
+    /// The clock is set, and what it told is taken along as the controller does.
+    fn set_clock(&mut self, seconds: i64) {
+        let step = ClockStep { since: self.started, before: self.now, seconds };
+        let along = |time: Time| Time::from_unix(time.unix() + seconds);
+        self.now = along(self.now);
+        self.started = along(self.started);
+        self.listening_since = self.now;
+        self.progress.values_mut().for_each(|progress| step.apply_to_progress(progress));
+        // Kept by a clock that is never set.
+        self.fetched.values_mut().for_each(|(_, _, until)| *until = along(*until));
+        for index in 0..HOSTS {
+            if let Some((credentials, _)) = self.credentials.get(&index)
+                && let Some(new) = step.apply_to_credentials(credentials)
+            {
+                let version = self.version().parse().unwrap();
+                self.credentials.insert(index, (new, version));
+            }
+            let claimed = self.hosts[index].spec.consumer_ref.is_some();
+            let mut status = self.hosts[index].status.clone();
+            step.apply_to_host(&mut status);
+            if claimed && status != self.hosts[index].status {
+                self.hosts[index].metadata.resource_version = self.version();
+                self.hosts[index].status = status;
+            }
+        }
     }
 
     fn delete(&mut self, index: usize, force: bool) {

@@ -244,6 +244,41 @@ fn s140_power_follows_credentials_and_a_boot_is_not_repeated() {
 }
 
 #[test]
+fn s042_a_view_of_the_host_older_than_its_own_boot_restarts_nothing() {
+    use farrier_shared::lifecycle::{InspectRequest, OwnerRead, PowerState};
+    let mut bench = Bench::at(InUse);
+    let stale = bench.host.clone();
+    bench.machine_pass();
+    bench.pass();
+    assert_eq!(bench.state(), farrier_shared::resource::HostState::Inspecting);
+    let decision = bench.decide_machine_among(&[stale], OwnerRead::Standalone);
+    let plan = decision.effects.iter().find_map(|effect| match effect {
+        MachineEffect::Boot(plan) => Some(plan.clone()),
+        _ => None,
+    });
+    let plan = plan.expect("the stale view shows a host that is to be booted");
+    let running = plan.still_running(PowerState::On).map(str::to_owned);
+    let Ok(Ensured::Keep(credentials)) = bench.ensure(running.as_deref()) else { panic!("minted anew") };
+    assert_eq!(plan.power(&credentials, PowerState::On), None);
+    assert_eq!(plan.request(&bench.host, &bench.machine, &credentials), InspectRequest::NoLongerApplies);
+}
+
+#[test]
+fn s044_s045_who_lost_a_mint_goes_on_with_the_one_that_won() {
+    let mut bench = Bench::at(InUse);
+    bench.credentials = None;
+    let mut minted = || match bench.ensure(None) {
+        Ok(Ensured::Write(new)) => new,
+        other => panic!("{other:?}"),
+    };
+    // Both have read that there are none; the store takes the first.
+    let (won, lost) = (minted(), minted());
+    assert_ne!(won.run, lost.run);
+    bench.credentials = Some(won.clone());
+    assert_eq!(bench.ensure(None), Ok(Ensured::Keep(won)));
+}
+
+#[test]
 fn s043_a_restarted_controller_knows_a_boot_by_its_signed_request_alone() {
     let mut bench = Bench::at(InUse);
     bench.machine_pass();

@@ -369,3 +369,29 @@ fn a_pass_that_changes_nothing_writes_nothing() {
         assert!(kinds(&bench.observe(&bmc)).is_empty(), "{state:?}");
     }
 }
+
+#[test]
+fn s157_a_failure_is_told_once() {
+    let mut bench = Bench::run_failed();
+    let told = |decision: &farrier_shared::lifecycle::HostDecision| {
+        decision
+            .effects
+            .iter()
+            .filter(|e| matches!(e, HostEffect::Record(_) | HostEffect::WriteStatus))
+            .count()
+    };
+    bench.sign(SignalKey::ProvisionFailed, "inspector reported deploy failure: again");
+    let again = bench.pass();
+    assert_eq!(told(&again), 0, "{again:?}");
+    assert!(bench.signals.is_empty());
+    bench.machine_pass();
+    assert_eq!(bench.machine.status.phase, Some(farrier_shared::resource::MachinePhase::Failed));
+    // The token was cut, and its new end is shown.
+    bench.pass();
+    for _ in 0..3 {
+        bench.wait(300);
+        let effects = bench.machine_pass().effects;
+        assert!(effects.is_empty(), "{effects:?}");
+        assert_eq!(told(&bench.pass()), 0);
+    }
+}

@@ -8,6 +8,7 @@ mod bmc;
 mod boot;
 mod callbacks;
 mod claim;
+mod clock_step;
 mod credentials;
 mod deadlines;
 mod digest_url;

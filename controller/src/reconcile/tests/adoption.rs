@@ -10,7 +10,7 @@ use farrier_shared::resource::machine::MachinePhase;
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 use serde_json::{Value, json};
 
-use super::fleet::{Fleet, key};
+use super::fleet::{Fleet, key, scripts};
 use crate::admin::{Admin, Info, router};
 use crate::fixture::{Answer, ask};
 
@@ -39,6 +39,7 @@ async fn adopt(fleet: &Fleet, host: &str, machine: &Value) -> Answer {
         progress: fleet.progress.clone(),
         clock: Arc::clone(&fleet.clock),
         info: Arc::new(info),
+        scripts: scripts(),
     };
     let request = Request::post(format!("/apis/v1/namespaces/default/hosts/{host}/adopt"))
         .header("content-type", "application/json")

@@ -1,6 +1,7 @@
 //! A small data centre: fake BMCs, a clock that follows the paused one, and an agent that only signs.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bmc::access::ADDRESSES;
 use crate::bmc::{Bmc, BmcError, BootMode, Call, Connector, HostAccess, ResetKind};
+use crate::boot::Renderer;
 use crate::clock::Clock;
 use crate::progress::Progress;
 use crate::reconcile::{Context, run};
@@ -132,16 +134,38 @@ impl Bmc for FakeClient {
     }
 }
 
+/// Follows the paused clock of the tests, and can be set.
 #[derive(Debug)]
-struct PausedClock(Instant);
+pub(super) struct PausedClock {
+    started: Instant,
+    machine: AtomicI64,
+    shown: AtomicI64,
+}
+
+impl PausedClock {
+    /// Sets the machine's clock by so many seconds.
+    pub(super) fn set(&self, seconds: i64) {
+        self.machine.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
 
 impl Clock for PausedClock {
     fn now(&self) -> Time {
-        Time::from_unix(1_800_000_000) + self.0.elapsed()
+        let seconds = i64::try_from(self.monotonic().as_secs()).unwrap();
+        Time::from_unix(1_800_000_000 + seconds + self.shown.load(Ordering::SeqCst))
     }
 
     fn monotonic(&self) -> Duration {
-        self.0.elapsed()
+        self.started.elapsed()
+    }
+
+    fn was_set(&self) -> Option<i64> {
+        let seconds = self.machine.load(Ordering::SeqCst) - self.shown.load(Ordering::SeqCst);
+        (seconds != 0).then_some(seconds)
+    }
+
+    fn follow(&self) {
+        self.shown.store(self.machine.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 }
 
@@ -151,6 +175,8 @@ pub(super) struct Fleet {
     pub(super) bmcs: FakeBmcs,
     pub(super) progress: Progress,
     pub(super) clock: Arc<dyn Clock>,
+    /// The hands of that clock.
+    pub(super) hands: Arc<PausedClock>,
     running: Option<(CancellationToken, JoinHandle<()>)>,
 }
 
@@ -171,6 +197,15 @@ fn secret(text: &str, data: &[(&str, &str)]) -> Secret {
     Secret::new(meta(text), data.collect::<BTreeMap<_, _>>())
 }
 
+/// What makes the boot scripts here.
+pub(super) fn scripts() -> Arc<Renderer> {
+    Arc::new(Renderer {
+        ca: Arc::new(b"PEM".to_vec()),
+        url_base: "https://farrier.example:8082".parse().unwrap(),
+        reference_boot: false,
+    })
+}
+
 impl Fleet {
     /// A controller over an empty store that holds the BMCs' login and one user-data Secret.
     pub(super) async fn start() -> Self {
@@ -179,11 +214,14 @@ impl Fleet {
 
     /// The same over another empty store.
     pub(super) async fn over(store: Store) -> Self {
+        let hands = PausedClock { started: Instant::now(), machine: 0.into(), shown: 0.into() };
+        let hands = Arc::new(hands);
         let mut fleet = Self {
             store,
             bmcs: FakeBmcs::default(),
             progress: Progress::new(),
-            clock: Arc::new(PausedClock(Instant::now())),
+            clock: Arc::<PausedClock>::clone(&hands),
+            hands,
             running: None,
         };
         let mut login = secret("login", &[("username", "admin"), ("password", "hunter2")]);
@@ -194,25 +232,35 @@ impl Fleet {
         fleet
     }
 
-    fn run(&mut self) {
-        let ctx = Context {
+    /// What the controller works with.
+    pub(super) fn context(&self) -> Context {
+        Context {
             store: self.store.clone(),
             progress: self.progress.clone(),
             clock: Arc::clone(&self.clock),
             timings: Arc::new(Timings::default()),
             bmc: Arc::new(self.bmcs.clone()),
             url_base: "https://farrier.example:8082".parse().unwrap(),
+            scripts: scripts(),
             max_concurrent: 4,
-        };
+        }
+    }
+
+    fn run(&mut self) {
         let stop = CancellationToken::new();
-        self.running = Some((stop.clone(), tokio::spawn(run(ctx, stop))));
+        self.running = Some((stop.clone(), tokio::spawn(run(self.context(), stop))));
+    }
+
+    /// Ends the controller.
+    pub(super) async fn stop(&mut self) {
+        let (stop, task) = self.running.take().unwrap();
+        stop.cancel();
+        task.await.unwrap();
     }
 
     /// Ends the controller and starts another over the same store.
     pub(super) async fn restart(&mut self) {
-        let (stop, task) = self.running.take().unwrap();
-        stop.cancel();
-        task.await.unwrap();
+        self.stop().await;
         self.run();
     }
 

@@ -1,8 +1,10 @@
 //! The reconcilers over a real store, fake BMCs and a paused clock.
 
 mod adoption;
+mod clock;
 mod fleet;
 mod growth;
 mod runs;
 mod scale;
+mod stale;
 mod trouble;

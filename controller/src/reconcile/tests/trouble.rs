@@ -290,3 +290,49 @@ async fn s046_a_machine_that_is_gone_in_the_middle_of_its_pass_stops_nothing_els
     fleet.until_host("h2", 60, HostState::Inspecting).await;
     assert!(fleet.store.get::<Beskar7Machine>(&key("m1")).await.unwrap().is_none(), "not brought back");
 }
+
+#[tokio::test(start_paused = true)]
+async fn s059_a_forged_report_takes_no_other_hosts_report_along() {
+    let fleet = Fleet::start().await;
+    for (host, machine) in [("h1", "m1"), ("h2", "m2")] {
+        fleet.add_host(host).await;
+        fleet.add_machine(machine, Some("user-data")).await;
+        fleet.until_host(host, 60, HostState::Inspecting).await;
+    }
+    // The report of h2 waits, since nobody may touch h2.
+    let mut paused = fleet.host("h2").await;
+    paused.metadata.annotations.insert("cluster.x-k8s.io/paused".to_owned(), String::new());
+    fleet.store.update(&paused).await.unwrap();
+    fleet.agent_reports("h2").await;
+    let waiting = fleet.store.signals(&key("h2")).await.unwrap();
+    let forged = Signal { binding: None, ..waiting[0].clone() };
+    fleet.store.put_signal(&key("h1"), &forged).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(fleet.store.signals(&key("h1")).await.unwrap().is_empty());
+    assert_eq!(fleet.host("h1").await.status.inspection_report, None);
+    assert_eq!(fleet.store.signals(&key("h2")).await.unwrap(), waiting);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_whose_script_no_firmware_would_take_is_not_booted_and_says_why() {
+    let fleet = Fleet::start().await;
+    fleet.add_host("h1").await;
+    let long = format!("http://farrier.example/{}", "x".repeat(2000));
+    fleet
+        .add_machine_that("m1", Some("user-data"), |spec| spec.inspection_image_url = long.parse().unwrap())
+        .await;
+    fleet.until_host("h1", 60, HostState::InUse).await;
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    assert!(fleet.bmc("h1", |b| b.log.is_empty()), "nothing is powered on for it");
+    assert!(fleet.store.credentials(&key("h1")).await.unwrap().is_none(), "nor is anything minted");
+    let machine = fleet.machine("m1").await;
+    let told = condition::get(&machine.status.conditions, reasons::INFRASTRUCTURE_READY).unwrap();
+    assert!(told.message.contains("boot script is") && told.message.contains("4096"), "{}", told.message);
+    let failed = fleet.store.history(&key("h1")).await.unwrap();
+    assert_eq!(failed.iter().filter(|e| e.event == "BootFailed").count(), 1);
+
+    let mut mended = machine;
+    mended.spec.inspection_image_url = "http://farrier.example/inspection".parse().unwrap();
+    fleet.store.update(&mended).await.unwrap();
+    fleet.until_host("h1", 5, HostState::Inspecting).await;
+}
