@@ -29,7 +29,7 @@ demo: programs image target-os ## Build everything, boot a virtual machine, prov
 	@$(LAB) demo
 
 .PHONY: test
-test: check unit fuzz histories image-full e2e ## Prove everything: format, lints, unit tests, fuzzing, documentation, licences, end-to-end runs
+test: check unit bench-smoke fuzz histories image-full e2e ## Prove everything: format, lints, unit tests, fuzzing, documentation, licences, end-to-end runs
 
 .PHONY: deps
 deps: ## Install what building and the lab need
@@ -111,6 +111,12 @@ BENCH ?=
 bench: deps ## Measure the deploy pipeline beside curl | decompressor | dd
 	@echo "== bench: the deploy pipeline, built as it ships"
 	@$(RUN) bench --locked --profile agent -p farrier-agent --bench deploy -- $(BENCH)
+
+# Every figure of it is worthless; that all of them are measured, and the bytes the same, is what it shows.
+.PHONY: bench-smoke
+bench-smoke: deps ## Run the benchmark of the pipeline once, small and not optimised
+	@echo "== bench-smoke: the benchmark of the deploy pipeline itself"
+	@$(RUN) bench --locked --profile dev -p farrier-agent --bench deploy -- --size 64 --runs 1 --no-loop
 
 .PHONY: e2e
 e2e: image target-os ## End-to-end runs in virtual machines
