@@ -223,6 +223,24 @@ fn exit_codes_tell_what_went_wrong() {
 }
 
 #[test]
+fn a_host_in_use_is_deleted_only_by_force() {
+    let controller = Controller::start();
+    // Paused, it stays as it is whatever its BMC says.
+    let paused = "  name: rack1-u7\n  annotations: {cluster.x-k8s.io/paused: \"\"}\n";
+    let objects = OBJECTS.replace("  name: rack1-u7\n", paused);
+    assert_eq!(controller.run(&["apply", "-f", "-"], &objects).status.code(), Some(0));
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let image = ["--image", "http://x/os.img", "--digest", &digest];
+    let adopt = [&["adopt", "rack1-u7", "--machine", "web-1"], &image[..]].concat();
+    let adopted = controller.run(&adopt, "");
+    assert_eq!(adopted.status.code(), Some(0), "{}", text(&adopted.stderr));
+    fails(&controller.run(&["delete", "host", "rack1-u7"], ""), 1, "in use by machine web-1");
+    assert!(controller.hosts().contains("rack1-u7"));
+    assert_eq!(controller.run(&["delete", "host", "rack1-u7", "--force"], "").status.code(), Some(0));
+    assert!(!controller.hosts().contains("rack1-u7"));
+}
+
+#[test]
 fn agent_options_that_would_not_be_honoured_are_refused_by_name_and_nothing_is_stored() {
     let controller = Controller::start();
     let host = |options: &str| {

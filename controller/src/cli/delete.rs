@@ -20,6 +20,9 @@ pub(crate) struct DeleteArgs {
     kind: Kind,
     /// Its name
     name: Name,
+    /// Delete a host although a machine has it: the machine goes and takes another
+    #[arg(long)]
+    force: bool,
     /// How to tell what was done
     #[arg(short, long, value_enum, default_value_t)]
     output: DoneFormat,
@@ -44,6 +47,15 @@ pub(super) async fn delete(
     args: &DeleteArgs,
     output: &Output,
 ) -> Result<(), Failure> {
+    if args.kind == Kind::Host && !args.force {
+        let host: PhysicalHost = client.get(&item(namespace, Kind::Host, &args.name)).await?;
+        if let Some(machine) = host_view::consumer(&host) {
+            let name = &args.name;
+            let hint =
+                format!("`farrier release {name}` first; with --force the machine looks for another host");
+            return Err(Failure::failed(format!("host {name} is in use by machine {machine}"), hint));
+        }
+    }
     client.delete(&item(namespace, args.kind, &args.name)).await?;
     let done = Done { kind: args.kind.to_string(), namespace, name: &args.name, result: "deleted" };
     output.done(args.output, &done, &format!("{}/{} deleted", args.kind, args.name))
@@ -73,8 +85,10 @@ pub(super) async fn release(
     match client.delete(&item(namespace, Kind::Machine, &machine)).await {
         Err(Failure::NotFound { .. }) if by_host.is_some() => {
             let problem = format!("host {} is claimed by machine {machine}, which does not exist", args.name);
-            let hint =
-                format!("`farrier delete host {}` and apply it again; its disks stay as they are", args.name);
+            let hint = format!(
+                "`farrier delete host {} --force` and apply it again; its disks stay as they are",
+                args.name
+            );
             return Err(Failure::failed(problem, hint));
         }
         deleted => deleted?,

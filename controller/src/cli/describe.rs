@@ -1,9 +1,9 @@
 //! `farrier describe host`.
 
 use clap::{Args, ValueEnum};
-use farrier_shared::contract::Name;
+use farrier_shared::contract::{Name, Time};
 use farrier_shared::lifecycle::{HistoryEntry, host_view};
-use farrier_shared::resource::{Beskar7Machine, PhysicalHost, condition::Truth};
+use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost, condition::Truth};
 use serde_json::json;
 
 use super::client::{Client, item};
@@ -39,6 +39,22 @@ pub(crate) struct DescribeArgs {
     /// How to show it
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
+}
+
+/// Whether firmware has come for the present run's boot script: what to know first of a host that does not report.
+fn boot_script(host: &PhysicalHost, now: Time) -> String {
+    let waits = matches!(host.status.state, HostState::InUse | HostState::Inspecting);
+    let Some(record) = host.status.bootstrap.as_ref().filter(|b| waits && !b.boot_nonce_hash.is_empty())
+    else {
+        return String::new();
+    };
+    match (record.boot_nonce_consumed_at, record.boot_nonce_expires_at) {
+        (Some(at), _) if record.boot_nonce_consumed_hash == record.boot_nonce_hash => {
+            format!("fetched {} ago", age(now.since(at).as_secs()))
+        }
+        (_, Some(end)) if now < end => format!("not fetched yet, and may be until {end}"),
+        _ => "not fetched, and no longer to be had".to_owned(),
+    }
 }
 
 pub(super) async fn describe(
@@ -93,7 +109,11 @@ pub(super) async fn describe(
         let phase = machine.status.phase.map_or("", phase_text);
         field("Machine", &format!("{} {phase}", machine.metadata.name))?;
         field("Image", machine.spec.target_image_url.as_str())?;
+    } else if let Some(name) = host_view::consumer(&host) {
+        field("Machine", &format!("{name} does not exist"))?;
     }
+    let now = SystemClock::shared().now();
+    field("Boot script", &boot_script(&host, now))?;
     if let Some(ProgressEntry { event, at }) = &progress {
         let step = event.step.as_deref().unwrap_or_default();
         let amount = event.bytes.map(|done| bytes_text(done, event.total)).unwrap_or_default();
@@ -110,7 +130,6 @@ pub(super) async fn describe(
         let start = format!("{head:<14}{:<26}{truth:<4}{}", printable(&c.kind), printable(&c.reason));
         write(wrap::columns(&start, &printable(&c.message), terminal))?;
     }
-    let now = SystemClock::shared().now();
     for (n, entry) in history.iter().enumerate() {
         let head = if n == 0 { "History" } else { "" };
         let ago = age(now.since(entry.at).as_secs());
@@ -120,4 +139,30 @@ pub(super) async fn describe(
         write(wrap::columns(&start, &printable(&entry.reason), terminal))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_firmware_came_for_its_script_is_told_while_it_matters() {
+        let mut host = crate::fixture::host("h1");
+        let now = crate::fixture::start();
+        assert_eq!(boot_script(&host, now), "");
+        host.status.state = HostState::Inspecting;
+        let record = host.status.bootstrap.get_or_insert_default();
+        record.boot_nonce_hash = "ours".to_owned();
+        record.boot_nonce_expires_at = Some(now + std::time::Duration::from_secs(60));
+        // Of an earlier run.
+        record.boot_nonce_consumed_at = Some(now);
+        record.boot_nonce_consumed_hash = "theirs".to_owned();
+        assert_eq!(boot_script(&host, now), "not fetched yet, and may be until 2026-11-29T12:01:00Z");
+        let late = now + std::time::Duration::from_secs(60);
+        assert_eq!(boot_script(&host, late), "not fetched, and no longer to be had");
+        host.status.bootstrap.as_mut().unwrap().boot_nonce_consumed_hash = "ours".to_owned();
+        assert_eq!(boot_script(&host, late), "fetched 60s ago");
+        host.status.state = HostState::Ready;
+        assert_eq!(boot_script(&host, late), "");
+    }
 }

@@ -71,6 +71,8 @@ impl Shell {
         let bmc = self.connect(&self.host(key).await?).await?;
         if bmc.power_state().await.map_err(AskError::from)? == PowerState::Off {
             tracing::info!(host = %key, "the host is off in the middle of its inspection, switching it on again");
+            // Whoever forgot to switch on may have forgotten where to boot from.
+            bmc.set_boot_pxe_once(BootMode::AsConfigured).await.map_err(AskError::from)?;
             bmc.reset(ResetKind::On).await.map_err(AskError::from)?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What a host's fields mean: claimed, failed, interrupted, reported. Asked by every other part.
 
-use super::credentials::CredentialsRead;
+use super::credentials::{Credentials, CredentialsRead};
 use super::failure;
 use super::reasons;
 use crate::contract::name::{HostKey, Name};
@@ -58,6 +58,12 @@ pub fn report_in(status: &PhysicalHostStatus) -> bool {
     status.inspection_phase == Some(InspectionPhase::Complete)
         || condition::get(&status.conditions, reasons::HOST_INSPECTED)
             .is_some_and(|c| c.status == Truth::True)
+}
+
+/// Whether the boot script of these credentials was fetched.
+pub fn script_fetched(status: &PhysicalHostStatus, credentials: &Credentials) -> bool {
+    let record = status.bootstrap.as_ref();
+    record.is_some_and(|b| b.boot_nonce_consumed_hash == credentials.nonce.sha256_hex())
 }
 
 /// Whether the host inspects for a run that is over: its credentials are another run's by now.

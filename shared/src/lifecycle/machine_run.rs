@@ -129,8 +129,12 @@ fn inspecting(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -
     }
     draft.phase(MachinePhase::Inspecting);
     draft.not_ready(reasons::PHYSICAL_HOST_NOT_READY, "The host is being inspected");
+    // Once its script was fetched, an agent has run: it has switched the machine off itself, and what would boot now is
+    // whatever the disk holds.
+    let fetched = facts.credentials.bound(host).is_ok_and(|c| host_view::script_fetched(&host.status, c));
     let long_dark = clock.now.since(began) > clock.timings.power_recheck_after
-        && host.status.observed_power_state == super::fault::PowerState::Off.as_str();
+        && host.status.observed_power_state == super::fault::PowerState::Off.as_str()
+        && !fetched;
     let after = long_dark.then(|| MachineEffect::EnsurePoweredOn(host.metadata.key())).into_iter().collect();
     let left = ends.since(clock.now).max(clock.timings.soon);
     draft.decide(Vec::new(), after, clock.timings.machine_poll.min(left))

@@ -284,6 +284,11 @@ fn s139_a_dark_host_is_switched_on_again_after_two_minutes() {
     assert!(asks(&bench));
     bench.host.status.observed_power_state = "On".to_owned();
     assert!(!asks(&bench));
+    // An agent that has switched itself off is not followed by what the disk holds.
+    bench.host.status.observed_power_state = "Off".to_owned();
+    let hash = bench.credentials.as_ref().unwrap().nonce.sha256_hex();
+    bench.host.status.bootstrap.as_mut().unwrap().boot_nonce_consumed_hash = hash;
+    assert!(!asks(&bench));
 }
 
 #[test]

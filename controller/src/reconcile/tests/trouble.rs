@@ -336,3 +336,14 @@ async fn a_machine_whose_script_no_firmware_would_take_is_not_booted_and_says_wh
     fleet.store.update(&mended).await.unwrap();
     fleet.until_host("h1", 5, HostState::Inspecting).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn s139_a_host_that_did_not_come_up_is_switched_on_again_and_boots_from_the_network() {
+    let fleet = Fleet::start().await;
+    fleet.add_host("h1").await;
+    fleet.add_machine("m1", Some("user-data")).await;
+    fleet.until_host("h1", 60, HostState::Inspecting).await;
+    fleet.bmc("h1", |b| b.on = false);
+    tokio::time::sleep(Duration::from_secs(570)).await;
+    assert_eq!(fleet.bmc("h1", |b| b.log.clone()), ["pxe", "On", "pxe", "On"]);
+}

@@ -9,6 +9,9 @@ use rusqlite::Connection;
 
 use crate::store::StoreError;
 
+/// Mode bit of a directory in which everybody may make files of their own.
+const STICKY: u32 = 0o1000;
+
 /// A data directory held by this process; free again when dropped, or when the process ends in any way.
 #[derive(Debug)]
 pub(super) struct DataDir {
@@ -27,6 +30,12 @@ impl DataDir {
             move |source| StoreError::DataDir { action, path, source }
         };
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail("create", dir))?;
+        let mode = std::fs::metadata(dir).map_err(fail("look at", dir))?.permissions().mode();
+        if mode & STICKY != 0 {
+            // Such as /tmp: closing it to all others would break the machine.
+            let shared = std::io::Error::other("it is shared by all users of this machine");
+            return Err(fail("use", dir)(shared));
+        }
         std::fs::set_permissions(dir, Permissions::from_mode(0o700))
             .map_err(fail("restrict access to", dir))?;
         let lock_path = dir.join("farrier.lock");

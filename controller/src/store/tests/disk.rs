@@ -134,3 +134,12 @@ async fn s065_credentials_without_a_nonce_are_none_that_could_sign() {
     assert!(matches!(error, StoreError::Encoding { .. }), "{error}");
     assert!(!error.to_string().contains(credentials("run").token.expose()), "{error}");
 }
+
+#[test]
+fn a_directory_of_everybody_is_not_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let refused = Store::open(dir.path()).unwrap_err().to_string();
+    assert!(refused.contains("shared by all users") && refused.contains("--data-dir"), "{refused}");
+    assert_eq!(std::fs::metadata(dir.path()).unwrap().permissions().mode() & 0o7777, 0o1777);
+}
