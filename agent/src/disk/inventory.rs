@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::gpt::Gpt;
-use super::identifiers::{Identifier, identifiers};
 use super::mbr::Mbr;
-use super::signature::{Ends, found};
+use super::signature::{Ends, Found, found};
 use super::{AlignedBuffer, BlockDevice, DiskError, read_exact};
 
 /// Partitions of a disk that are looked into: two MiB are read of each.
@@ -26,7 +25,10 @@ pub struct Inventory {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
-    identifier: Identifier,
+    /// Whose identifier it is, such as `ext`.
+    kind: &'static str,
+    /// As on the disk.
+    bytes: Vec<u8>,
     place: String,
 }
 
@@ -69,21 +71,20 @@ impl Inventory {
     /// have at its end as well: only members count there.
     fn look(&mut self, device: &dyn BlockDevice, place: &str, whole: bool) -> Result<(), DiskError> {
         let ends = Ends::read(device)?;
-        let marks = found(&ends);
-        let members = marks.iter().filter(|mark| is_member(mark));
-        self.members.extend(members.map(|mark| format!("{mark} on {place}")));
-        if whole {
-            let found = identifiers(&ends, &marks);
-            self.identifiers
-                .extend(found.into_iter().map(|identifier| Named { identifier, place: place.to_owned() }));
+        for Found { kind, identifier } in found(&ends) {
+            if is_member(kind) {
+                self.members.push(format!("{kind} on {place}"));
+            }
+            if let Some(bytes) = identifier.filter(|_| whole) {
+                self.identifiers.push(Named { kind, bytes, place: place.to_owned() });
+            }
         }
         Ok(())
     }
 
     fn name(&mut self, kind: &'static str, guid: &[u8; 16], place: &str) {
         if guid.iter().any(|b| *b != 0) {
-            let identifier = Identifier { kind, bytes: guid.to_vec() };
-            self.identifiers.push(Named { identifier, place: place.to_owned() });
+            self.identifiers.push(Named { kind, bytes: guid.to_vec(), place: place.to_owned() });
         }
     }
 
@@ -102,10 +103,10 @@ impl Inventory {
         let places: BTreeMap<(&str, &[u8]), &str> = installed
             .identifiers
             .iter()
-            .map(|named| ((named.identifier.kind, &named.identifier.bytes[..]), &named.place[..]))
+            .map(|named| ((named.kind, &named.bytes[..]), &named.place[..]))
             .collect();
         let mut repeated = self.identifiers.iter().filter_map(|named| {
-            let own = places.get(&(named.identifier.kind, &named.identifier.bytes[..]))?;
+            let own = places.get(&(named.kind, &named.bytes[..]))?;
             Some((named, *own))
         });
         let (named, own) = repeated.next()?;
@@ -116,7 +117,7 @@ impl Inventory {
         Some(format!(
             "{}: {} has the {} identifier of {own} of the disk just installed, {}{more}; the wrong disk may be mounted \
              or booted",
-            self.disk, named.place, named.identifier.kind, installed.disk
+            self.disk, named.place, named.kind, installed.disk
         ))
     }
 }

@@ -14,7 +14,6 @@ pub(crate) mod fuzzing;
 pub mod gpt;
 mod hints;
 mod holders;
-mod identifiers;
 mod identity;
 mod in_use;
 mod inventory;

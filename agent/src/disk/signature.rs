@@ -1,43 +1,63 @@
-//! What lies on a disk, by the marks that file systems, volume managers and partition tables leave at its ends.
+//! What lies on a disk, by the marks that file systems, volume managers and partition tables leave at its ends; and the
+//! identifiers beside them, by which an installed system finds them again.
 
 use super::{AlignedBuffer, BlockDevice, DiskError, read_exact};
 
 /// How much of each end is looked at, and wiped: every mark of the table below lies inside.
 pub(super) const END: u64 = 1 << 20;
 
+/// Where a mark is.
 #[derive(Clone, Copy, Debug)]
 enum At {
     /// Bytes from the start.
-    Start(usize),
-    /// In the block of this size, aligned to that size, that lies this many such blocks before the end; then bytes
-    /// into it.
-    End { block: u64, back: u64, into: u64 },
+    Start(u64),
+    /// At the block of this size, aligned to that size, that lies this many such blocks before the end.
+    End { block: u64, back: u64 },
 }
 
-/// Name, place, mark.
-const MARKS: &[(&str, At, &[u8])] = &[
-    ("MBR", At::Start(510), &[0x55, 0xaa]),
-    ("GPT", At::Start(512), b"EFI PART"),
-    ("GPT", At::Start(4096), b"EFI PART"),
-    ("GPT backup", At::End { block: 512, back: 1, into: 0 }, b"EFI PART"),
-    ("GPT backup", At::End { block: 4096, back: 1, into: 0 }, b"EFI PART"),
-    ("ext", At::Start(1024 + 0x38), &[0x53, 0xef]),
-    ("xfs", At::Start(0), b"XFSB"),
-    ("btrfs", At::Start(0x1_0040), b"_BHRfS_M"),
-    ("vfat", At::Start(54), b"FAT1"),
-    ("vfat", At::Start(82), b"FAT32"),
-    ("LVM2", At::Start(0), b"LABELONE"),
-    ("LVM2", At::Start(512), b"LABELONE"),
-    ("LVM2", At::Start(1024), b"LABELONE"),
-    ("LVM2", At::Start(1536), b"LABELONE"),
-    ("LUKS", At::Start(0), b"LUKS\xba\xbe"),
-    ("md 0.90", At::End { block: 65536, back: 1, into: 0 }, &[0xfc, 0x4e, 0x2b, 0xa9]),
-    ("md 1.0", At::End { block: 4096, back: 2, into: 0 }, &[0xfc, 0x4e, 0x2b, 0xa9]),
-    ("md 1.1", At::Start(0), &[0xfc, 0x4e, 0x2b, 0xa9]),
-    ("md 1.2", At::Start(4096), &[0xfc, 0x4e, 0x2b, 0xa9]),
-    ("swap", At::Start(4086), b"SWAPSPACE2"),
-    ("ISO 9660", At::Start(32769), b"CD001"),
-    ("bcache", At::Start(4096 + 24), &[0xc6, 0x85, 0x73, 0xf6]),
+/// Where the identifier of what has the mark is.
+#[derive(Clone, Copy, Debug)]
+enum Id {
+    /// It has none.
+    No,
+    /// Bytes from the start, and how many they are.
+    At(u64, usize),
+    /// Bytes from the mark, and how many they are.
+    Behind(u64, usize),
+    /// Four words behind the mark: one, then three further on.
+    Words,
+    /// In the header that the label names.
+    Header,
+}
+
+/// An md superblock.
+const MD: &[u8] = &[0xfc, 0x4e, 0x2b, 0xa9];
+const LVM: &[u8] = b"LABELONE";
+
+/// Name, place, mark, identifier. Of two rows of one name the first that is there counts.
+const MARKS: &[(&str, At, &[u8], Id)] = &[
+    ("MBR", At::Start(510), &[0x55, 0xaa], Id::No),
+    ("GPT", At::Start(512), b"EFI PART", Id::No),
+    ("GPT", At::Start(4096), b"EFI PART", Id::No),
+    ("GPT backup", At::End { block: 512, back: 1 }, b"EFI PART", Id::No),
+    ("GPT backup", At::End { block: 4096, back: 1 }, b"EFI PART", Id::No),
+    ("ext", At::Start(1024 + 0x38), &[0x53, 0xef], Id::At(1024 + 0x68, 16)),
+    ("xfs", At::Start(0), b"XFSB", Id::At(32, 16)),
+    ("btrfs", At::Start(0x1_0040), b"_BHRfS_M", Id::At(0x1_0020, 16)),
+    ("vfat", At::Start(82), b"FAT32", Id::At(67, 4)),
+    ("vfat", At::Start(54), b"FAT1", Id::At(39, 4)),
+    ("LVM2", At::Start(0), LVM, Id::Header),
+    ("LVM2", At::Start(512), LVM, Id::Header),
+    ("LVM2", At::Start(1024), LVM, Id::Header),
+    ("LVM2", At::Start(1536), LVM, Id::Header),
+    ("LUKS", At::Start(0), b"LUKS\xba\xbe", Id::At(168, 40)),
+    ("md 0.90", At::End { block: 65536, back: 1 }, MD, Id::Words),
+    ("md 1.0", At::End { block: 4096, back: 2 }, MD, Id::Behind(16, 16)),
+    ("md 1.1", At::Start(0), MD, Id::Behind(16, 16)),
+    ("md 1.2", At::Start(4096), MD, Id::Behind(16, 16)),
+    ("swap", At::Start(4086), b"SWAPSPACE2", Id::At(1024 + 12, 16)),
+    ("ISO 9660", At::Start(32769), b"CD001", Id::No),
+    ("bcache", At::Start(4096 + 24), &[0xc6, 0x85, 0x73, 0xf6], Id::No),
 ];
 
 /// ZFS keeps four labels of 256 KiB, two at each end; the first uberblock of each starts in its middle, and is
@@ -46,26 +66,38 @@ const ZFS_LABEL: u64 = 256 << 10;
 const ZFS_UBERBLOCKS: u64 = 128 << 10;
 const ZFS_MAGIC: u64 = 0x00ba_b10c;
 
+/// Something that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// What it is, such as `ext`.
+    pub(super) kind: &'static str,
+    /// Its identifier, as on the disk; [`None`] when it has none, or only zeros.
+    pub(super) identifier: Option<Vec<u8>>,
+}
+
 /// Names of what is found at the ends of the disk, each once.
 ///
 /// # Errors
 /// When an end cannot be read.
 pub fn signatures(device: &dyn BlockDevice) -> Result<Vec<&'static str>, DiskError> {
-    Ok(found(&Ends::read(device)?))
+    Ok(found(&Ends::read(device)?).into_iter().map(|found| found.kind).collect())
 }
 
-/// Names of what is found at these ends, each once.
-pub(super) fn found(ends: &Ends) -> Vec<&'static str> {
-    let mut found: Vec<&'static str> = Vec::new();
-    for (name, at, mark) in MARKS {
-        let hit = match *at {
-            At::Start(offset) => ends.in_first(offset as u64, mark.len()),
-            At::End { block, back, into } => {
-                ends.aligned_end(block, back).and_then(|o| ends.at(o + into, mark.len()))
+/// What is found at these ends, each kind once.
+pub(super) fn found(ends: &Ends) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    for (kind, at, mark, id) in MARKS {
+        let place = match *at {
+            At::Start(offset) => ends.in_first(offset, mark.len()).map(|bytes| (offset, bytes)),
+            At::End { block, back } => {
+                ends.aligned_end(block, back).and_then(|offset| Some((offset, ends.at(offset, mark.len())?)))
             }
         };
-        if hit == Some(*mark) && !found.contains(name) {
-            found.push(name);
+        if let Some((offset, bytes)) = place
+            && bytes == *mark
+            && !found.iter().any(|found| found.kind == *kind)
+        {
+            found.push(Found { kind, identifier: identifier(ends, offset, *id) });
         }
     }
     let labels = [Some(0), Some(ZFS_LABEL), ends.aligned_end(ZFS_LABEL, 2), ends.aligned_end(ZFS_LABEL, 1)];
@@ -80,9 +112,26 @@ pub(super) fn found(ends: &Ends) -> Vec<&'static str> {
             .any(is_uberblock)
     });
     if zfs {
-        found.push("ZFS");
+        found.push(Found { kind: "ZFS", identifier: None });
     }
     found
+}
+
+/// The identifier of what has its mark at this place.
+fn identifier(ends: &Ends, mark: u64, id: Id) -> Option<Vec<u8>> {
+    let bytes = match id {
+        Id::No => return None,
+        Id::At(at, len) => ends.at(at, len)?.to_vec(),
+        Id::Behind(far, len) => ends.at(mark + far, len)?.to_vec(),
+        Id::Words => [ends.at(mark + 20, 4)?, ends.at(mark + 52, 12)?].concat(),
+        Id::Header => {
+            let header = u32::from_le_bytes(ends.at(mark + 20, 4)?.try_into().ok()?);
+            // A header outside of its label's sector is no header.
+            let header = Some(header).filter(|header| *header <= 480)?;
+            ends.at(mark + u64::from(header), 32)?.to_vec()
+        }
+    };
+    bytes.iter().any(|b| *b != 0).then_some(bytes)
 }
 
 /// Both ends of a disk.

@@ -13,6 +13,8 @@ use super::{AlignedBuffer, BlockDevice, DiskError, read_exact, write_all};
 const CLEARED: u64 = 4 << 20;
 /// The boot record, and the headers of both tables whatever the sectors.
 const OUTERMOST: u64 = 8 << 10;
+/// Bytes zeroed at once.
+const PIECE: u64 = 1 << 20;
 /// Old partitions whose ends are cleared: as many as a usual table has room for.
 const PARTITIONS: usize = 128;
 
@@ -67,28 +69,32 @@ fn old_partition_ends(device: &dyn BlockDevice) -> Result<Vec<Range<u64>>, DiskE
 
 /// Zeroes these ranges, flushes, and reads them back.
 fn zero(device: &dyn BlockDevice, ranges: &[Range<u64>]) -> Result<(), DiskError> {
-    let length = |range: &Range<u64>| usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-    let longest = ranges.iter().map(length).max().unwrap_or(0);
+    let all = || ranges.iter().flat_map(pieces);
+    let longest = all().map(|(_, len)| len).max().unwrap_or(0);
     let zeros = AlignedBuffer::zeroed(longest);
-    for range in ranges {
-        write_all(device, &zeros[..length(range)], range.start)?;
+    for (offset, len) in all() {
+        write_all(device, &zeros[..len], offset)?;
     }
     forget_cache(device)?;
     let mut buffer = AlignedBuffer::zeroed(longest);
-    for range in ranges {
-        let part = &mut buffer[..length(range)];
-        read_exact(device, part, range.start)?;
+    for (offset, len) in all() {
+        let part = &mut buffer[..len];
+        read_exact(device, part, offset)?;
         // Compared as a whole first, which takes a fraction of the time.
-        if *part != zeros[..length(range)]
+        if *part != zeros[..len]
             && let Some(at) = part.iter().position(|b| *b != 0)
         {
-            return Err(DiskError::NotWiped {
-                disk: device.name().to_owned(),
-                offset: range.start + at as u64,
-            });
+            return Err(DiskError::NotWiped { disk: device.name().to_owned(), offset: offset + at as u64 });
         }
     }
     Ok(())
+}
+
+/// A range in pieces of at most [`PIECE`]: place and length.
+fn pieces(range: &Range<u64>) -> impl Iterator<Item = (u64, usize)> {
+    let Range { start, end } = *range;
+    let places = (0..).map(move |n| start + n * PIECE).take_while(move |at| *at < end);
+    places.map(move |at| (at, usize::try_from(PIECE.min(end - at)).unwrap_or(usize::MAX)))
 }
 
 /// Logs what is on the disk and about to be wiped, for the operator's sake.
