@@ -4,14 +4,14 @@ use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, interval, sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 
 use super::carrier::Carrier;
 use super::config::{Address6, Ipv6Plan};
 use super::dhcp6::Lease6;
 use super::dhcp6::client::{Change, Client};
 use super::dhcp6::machine::Want;
-use super::family::{Desk, Family, News, PATIENCE, Patience, SOCKET_PAUSE, no_link};
+use super::family::{Desk, Family, News, Patience, SOCKET_PAUSE, no_link};
 use super::ipv6::{RouterSocket, Routers};
 use super::links::Link;
 use super::netlink::{Netlink, Present6};
@@ -82,7 +82,23 @@ fn cause(carrier: Carrier, routers: &Routers, no_offer: bool, present: &[Present
         (true, _) => "routers advertise no prefix to make an address of, and no DHCPv6 server gave one",
         (false, _) => "no router advertisement was heard",
     };
-    format!("{cause} within {PATIENCE:?}")
+    cause.to_owned()
+}
+
+/// How addresses are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    /// By DHCPv6 without waiting for a router to say so.
+    pub(super) at_once: bool,
+    /// For how long.
+    pub(super) patience: Duration,
+}
+
+/// What happens at fixed times; those that were missed are not made up for.
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// Looks for addresses until patience is at an end, then keeps them for as long as the run takes; what was had once is
@@ -91,18 +107,18 @@ pub(super) async fn run(
     netlink: &Netlink,
     link: &Link,
     socket: RouterSocket,
-    at_once: bool,
+    order: Order,
     mut carrier: watch::Receiver<Carrier>,
     desk: &Desk,
 ) {
     let start = Instant::now();
-    let mut looks = interval(LOOK);
+    let mut looks = ticks(LOOK);
     let mut routers = Routers::default();
     let mut client: Option<(Want, Client)> = None;
     let mut lease: Option<Lease6> = None;
     let mut told: Option<Ipv6Plan> = None;
     let (mut had, mut no_offer, mut taken) = (false, false, 0);
-    let mut patience = Patience::from(start);
+    let mut patience = Patience::new(order.patience, start);
     loop {
         tokio::select! {
             heard = socket.receive() => routers.heard(&heard, start.elapsed()),
@@ -110,7 +126,7 @@ pub(super) async fn run(
             change = change(client.as_mut()) => match change {
                 Some(Change::Bound(new)) => lease = Some(new),
                 Some(Change::Lost) => {
-                    (lease, told, looks) = (None, None, interval(LOOK));
+                    (lease, told, looks) = (None, None, ticks(LOOK));
                     desk.tell(News::Lost(Family::V6)).await;
                 }
                 // The next client goes on looking.
@@ -128,10 +144,10 @@ pub(super) async fn run(
             }
         }
         let present = netlink.addresses6(link.index).await;
-        if let (Some(want), Some(source)) = (ask(&routers, at_once), link_local(&present)) {
+        if let (Some(want), Some(source)) = (ask(&routers, order.at_once), link_local(&present)) {
             let asked = client.as_ref().map(|(want, _)| *want);
             if asked.is_none() || asked == Some(Want::Settings) && want == Want::Address {
-                client = Some((want, Client::new(link, source, want, PATIENCE)));
+                client = Some((want, Client::new(link, source, want, order.patience)));
             }
         }
         if let (Some(address), Some((_, client))) = (duplicate(lease.as_ref(), &present), &mut client) {
@@ -150,7 +166,7 @@ pub(super) async fn run(
         let found = plan(&routers, start.elapsed(), &present, lease.as_ref());
         if found.is_some() && found != told {
             if told.is_none() {
-                looks = interval(LATER_LOOK);
+                looks = ticks(LATER_LOOK);
             }
             had = true;
             told.clone_from(&found);
@@ -158,6 +174,7 @@ pub(super) async fn run(
         }
         if told.is_none() && !had && patience.is_over(Instant::now()) {
             let cause = cause(*carrier.borrow(), &routers, no_offer, &present);
+            let cause = format!("{cause} within {:?}", order.patience);
             desk.tell(News::Ended(Family::V6, cause)).await;
             return;
         }
@@ -290,7 +307,7 @@ mod tests {
             (up, &none, false, &taken, "has our link-local address fe80::5"),
             (up, &managed, true, &[], "no DHCPv6 server answers"),
             (up, &silent, false, &[], "advertise no prefix"),
-            (up, &none, false, &[], "no router advertisement was heard within 120s"),
+            (up, &none, false, &[], "no router advertisement was heard"),
         ] {
             let cause = cause(carrier, routers, no_offer, present);
             assert!(cause.contains(part), "{cause} should say {part}");

@@ -19,9 +19,6 @@ use super::netlink::Netlink;
 use super::stack::Candidate;
 use super::wanted::{Method4, Method6, Methods};
 
-/// How long addresses are looked for, and once more from when the link comes. Spanning tree takes up to 50 s to open a
-/// port, LACP up to 90 s to fall back.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Wait before something that failed for want of a socket is tried again.
 pub(super) const SOCKET_PAUSE: Duration = Duration::from_secs(1);
 
@@ -64,23 +61,24 @@ impl Desk {
 /// How long something is looked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
+    length: Duration,
     first: Instant,
     since: Instant,
 }
 
 impl Patience {
-    pub(super) fn from(now: Instant) -> Self {
-        Self { first: now, since: now }
+    pub(super) fn new(length: Duration, now: Instant) -> Self {
+        Self { length, first: now, since: now }
     }
 
     /// A switch begins to learn the port only when the link is there: patience begins anew, but once, so that a link
     /// that flaps does not keep us for ever.
     pub(super) fn link_back(&mut self, now: Instant) {
-        self.since = now.min(self.first + PATIENCE);
+        self.since = now.min(self.first + self.length);
     }
 
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) >= PATIENCE
+        now.saturating_duration_since(self.since) >= self.length
     }
 }
 
@@ -119,7 +117,7 @@ pub(super) async fn run(
             }
             Some(Method4::Dhcp) => {
                 await_carrier(&netlink, link.index, &state).await;
-                lease4(link, carrier.clone(), &desk).await;
+                lease4(link, methods.patience, carrier.clone(), &desk).await;
             }
             None => {}
         }
@@ -133,8 +131,10 @@ pub(super) async fn run(
                 desk.tell(News::V6(Ipv6Plan::from_static(&ip))).await;
             }
             (Some(method), Ok(Some(routers))) => {
-                let at_once = method == Method6::Dhcp;
-                auto6::run(&netlink, link, routers, at_once, carrier.clone(), &desk).await;
+                let order = auto6::Order { at_once: method == Method6::Dhcp, patience: methods.patience };
+                let noted = await_carrier(&netlink, link.index, &state);
+                let found = auto6::run(&netlink, link, routers, order, carrier.clone(), &desk);
+                tokio::join!(noted, found);
             }
             (Some(_), Ok(None)) => {}
         }
@@ -177,8 +177,8 @@ fn prepare6(root: &std::path::Path, link: &Link, method: Method6) -> Result<Opti
 
 /// Leases an IPv4 address and keeps it for as long as the run takes: what was had once is looked for until it is had
 /// again, since a server or a switch may be away for longer than a lease lasts.
-async fn lease4(link: &Link, mut carrier: watch::Receiver<Carrier>, desk: &Desk) {
-    let mut client = Client::new(link, PATIENCE);
+async fn lease4(link: &Link, patience: Duration, mut carrier: watch::Receiver<Carrier>, desk: &Desk) {
+    let mut client = Client::new(link, patience);
     let mut had = false;
     loop {
         let change = tokio::select! {
@@ -196,7 +196,7 @@ async fn lease4(link: &Link, mut carrier: watch::Receiver<Carrier>, desk: &Desk)
                 desk.tell(News::V4(lease.plan.clone(), Some(lease))).await;
             }
             Ok(Change::Lost) => desk.tell(News::Lost(Family::V4)).await,
-            Ok(Change::GaveUp) if had => client = Client::new(link, PATIENCE),
+            Ok(Change::GaveUp) if had => client = Client::new(link, patience),
             Ok(Change::GaveUp) => {
                 let cause = no_link(*carrier.borrow()).map(str::to_owned);
                 let cause = cause.unwrap_or_else(|| client.no_lease().to_string());
@@ -223,7 +223,7 @@ mod tests {
     fn patience_begins_anew_with_the_link_and_no_more_than_once() {
         let start = Instant::now();
         let seconds = |n| start + Duration::from_secs(n);
-        let mut patience = Patience::from(start);
+        let mut patience = Patience::new(Duration::from_secs(120), start);
         assert!(!patience.is_over(seconds(119)) && patience.is_over(seconds(120)));
         patience.link_back(seconds(100));
         assert!(!patience.is_over(seconds(219)) && patience.is_over(seconds(220)));

@@ -3,12 +3,16 @@
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::time::Duration;
 
 use farrier_shared::contract::cmdline::BootParams;
 use farrier_shared::contract::options::{Bond, Ip6, Mtu, StaticIp6, VlanId};
 use farrier_shared::contract::{MacAddress, StaticIp, WebUrl};
 
 use super::family::Family;
+
+/// Spanning tree takes up to 50 s to open a port, LACP up to 90 s to fall back.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the run needs of the network.
 #[derive(Clone, Debug)]
@@ -25,6 +29,8 @@ pub struct Wanted {
     pub bond: Option<Bond>,
     /// MTU, whatever the network says.
     pub mtu: Option<Mtu>,
+    /// How long addresses are looked for, and once more from when the link comes.
+    pub patience: Duration,
     /// What is to be reached.
     pub api: WebUrl,
     /// What will be fetched.
@@ -55,6 +61,8 @@ pub(super) struct Methods {
     pub(super) v6: Option<Method6>,
     /// Whether the kernel is to run no IPv6 at all.
     pub(super) v6_off: bool,
+    /// As in [`Wanted`].
+    pub(super) patience: Duration,
 }
 
 impl Methods {
@@ -76,6 +84,7 @@ impl Wanted {
             vlan: given(params, "vlan"),
             bond: given(params, "bond"),
             mtu: given(params, "mtu"),
+            patience: PATIENCE,
             api: params.api.clone(),
             image: params.target.clone(),
         }
@@ -109,9 +118,9 @@ impl Wanted {
         let v6 = given6.or(unasked6.then_some(Method6::Auto));
         if v4.is_none() && v6.is_none() {
             // IPv6 is off and every URL needs it: IPv4 will not help, but its errors will tell.
-            return Methods { v4: Some(Method4::Dhcp), v6, v6_off };
+            return Methods { v4: Some(Method4::Dhcp), v6, v6_off, patience: self.patience };
         }
-        Methods { v4, v6, v6_off }
+        Methods { v4, v6, v6_off, patience: self.patience }
     }
 }
 
@@ -149,6 +158,7 @@ mod tests {
             vlan: None,
             bond: None,
             mtu: None,
+            patience: PATIENCE,
             api: api.parse().unwrap(),
             image: image.parse().unwrap(),
         };

@@ -294,3 +294,52 @@ fn of_several_interfaces_the_best_is_taken_soon_where_none_leads_to_the_controll
     assert_eq!(config.interface, "nic1");
     assert!(config.took < Duration::from_secs(90), "{:?}", config.took);
 }
+
+/// Looks for up to a minute.
+fn wait_for(what: &str, found: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if found() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{what}: not within a minute");
+}
+
+#[test]
+fn a_link_that_comes_back_in_another_network_gets_its_address_however_late() {
+    if !can_run() {
+        return;
+    }
+    let mut lab = Lab::new("moved", 1);
+    lab.serve(0, &["--dhcp-range=10.9.0.50,10.9.0.50,255.255.255.0,1h", "--port=0"]);
+    lab.listen();
+    let mut wanted = wanted("https://10.9.0.1:8082", None, None);
+    wanted.patience = Duration::from_secs(4);
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let agent = lab.start(async move |root| {
+        let _network = bring_up(root, &wanted).await.unwrap();
+        let _ = ended.await;
+    });
+    wait_for("the address", || lab.routes().contains("default via 10.9.0.1"));
+    lab.silence();
+    let server = lab.server.clone();
+    ip(&format!("-n {server} link set far0 down"));
+    // The kernel tells of no loss that is over within a moment.
+    wait_for("the loss of the link", || lab.ip_says("link show dev nic0").contains("NO-CARRIER"));
+    thread::sleep(Duration::from_millis(1500));
+    ip(&format!("-n {server} addr del 10.9.0.1/24 dev far0"));
+    ip(&format!("-n {server} addr add 10.9.5.1/24 dev far0"));
+    // Refuses the old address, and gives no other yet.
+    lab.serve(0, &["--dhcp-range=10.9.5.0,static", "--dhcp-authoritative", "--port=0"]);
+    ip(&format!("-n {server} link set far0 up"));
+    wait_for("the refusal", || !lab.ip_says("-4 addr show dev nic0").contains("10.9.0.50"));
+    // Longer than the patience of one who never had an address.
+    thread::sleep(Duration::from_secs(6));
+    lab.silence();
+    lab.serve(0, &["--dhcp-range=10.9.5.60,10.9.5.60,255.255.255.0,1h", "--port=0"]);
+    wait_for("the other network's address", || lab.routes().contains("default via 10.9.5.1"));
+    assert!(lab.ip_says("-4 addr show dev nic0").contains("10.9.5.60/24"));
+    end.send(()).unwrap();
+    agent.join().unwrap();
+}

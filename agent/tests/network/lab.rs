@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use farrier_agent::net::Wanted;
 use nix::sched::{CloneFlags, setns};
@@ -20,10 +21,7 @@ pub(crate) struct Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        for child in &mut self.dnsmasq {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.silence();
         for name in [&self.agent, &self.server] {
             let _ = Command::new("ip").args(["netns", "del", name]).status();
         }
@@ -100,6 +98,14 @@ impl Lab {
         self.dnsmasq.push(child);
     }
 
+    /// Ends all that was started by [`serve`](Self::serve).
+    pub(crate) fn silence(&mut self) {
+        for mut child in self.dnsmasq.drain(..) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
     /// Accepts connections to port 8082 in the server's namespace, for as long as the test runs.
     pub(crate) fn listen(&self) {
         let (ready, wait) = std::sync::mpsc::channel();
@@ -115,13 +121,20 @@ impl Lab {
 
     /// Runs the agent's side in its namespace, on one thread.
     pub(crate) fn run<T: Send + 'static>(&self, work: impl AsyncFnOnce(&Path) -> T + Send + 'static) -> T {
+        self.start(work).join().unwrap()
+    }
+
+    /// The same while the test goes on.
+    pub(crate) fn start<T: Send + 'static>(
+        &self,
+        work: impl AsyncFnOnce(&Path) -> T + Send + 'static,
+    ) -> thread::JoinHandle<T> {
         let (namespace, root) = (self.agent.clone(), self.root.path().to_owned());
-        let work = move || {
+        thread::spawn(move || {
             enter(&namespace);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(work(&root))
-        };
-        thread::spawn(work).join().unwrap()
+        })
     }
 
     pub(crate) fn routes(&self) -> String {
@@ -150,6 +163,7 @@ pub(crate) fn wanted(api: &str, boot: Option<&str>, static_ip: Option<&str>) -> 
         vlan: None,
         bond: None,
         mtu: None,
+        patience: Duration::from_secs(120),
         image: api.parse().unwrap(),
     }
 }

@@ -1,6 +1,9 @@
 //! Networks as they are cabled: a card that leads nowhere, a VLAN, IPv6 alone.
 
-use anyhow::Result;
+use std::net::Ipv4Addr;
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
 
 use super::Given;
 use super::install::Install;
@@ -22,7 +25,22 @@ pub(super) async fn vlan(given: &Given) -> Result<()> {
     };
     let usual = Install::of(&given.os.plain, plan);
     let addressing = Addressing::Isolated;
-    Install { addressing, controller: VLAN_ADDRESS.into(), ..usual }.run(given).await?;
+    let report = Install { addressing, controller: VLAN_ADDRESS.into(), ..usual }.run(given).await?;
+    // The contract's report has no VLANs: their address is that of the port below.
+    let is_inside =
+        |ip: &str| ip.parse::<Ipv4Addr>().is_ok_and(|ip| ip.octets()[..3] == VLAN_ADDRESS.octets()[..3]);
+    let addresses: Vec<&str> = report["nics"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|nic| nic["ipAddresses"].as_array())
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    ensure!(
+        addresses.iter().any(|ip| is_inside(ip)),
+        "no port is reported with an address beside {VLAN_ADDRESS}: {addresses:?}"
+    );
     Ok(())
 }
 

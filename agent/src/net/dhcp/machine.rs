@@ -252,13 +252,10 @@ impl State {
         let wait = limit.saturating_sub(now) / 2;
         self.deadline = limit.min(now.saturating_add(wait.max(MIN_RENEW_WAIT)));
         let to = if rebinding { Destination::Broadcast } else { Destination::Server(lease.server) };
-        let payload = self.renewal(&lease, now);
+        let envelope = Envelope { elapsed: Duration::ZERO, ..self.envelope(now, false) };
+        let payload = envelope.renew(lease.plan.address);
         self.phase = Phase::Extending { lease, since, asked: now, rebinding };
         (self, vec![Action::Send { payload, to }])
-    }
-
-    fn renewal(&self, lease: &Lease, now: Duration) -> Vec<u8> {
-        Envelope { elapsed: Duration::ZERO, ..self.envelope(now, false) }.renew(lease.plan.address)
     }
 }
 
@@ -322,7 +319,7 @@ fn timeout(mut state: State, now: Duration) -> (State, Vec<Action>) {
             (state, Vec::new())
         }
         Phase::Confirming { lease, since, tries, .. } => {
-            let payload = state.renewal(&lease, now);
+            let payload = state.envelope(now, tries + 1 >= BROADCAST_FROM).confirm(lease.plan.address);
             let end = since.saturating_add(lease.duration.unwrap_or(Duration::MAX));
             state.deadline = now.saturating_add(state.back_off(tries + 1)).min(end);
             state.phase = Phase::Confirming { lease, since, asked: now, tries: tries + 1 };

@@ -58,6 +58,14 @@ impl Envelope {
         self.encode(MessageType::Request, address, &[])
     }
 
+    /// Asks whether an address still holds on the link as it is now. As after a restart, without the address as our own:
+    /// servers pass over those that say to have one of another network, instead of refusing it (RFC 2131,
+    /// section 4.3.2).
+    pub(super) fn confirm(self, address: Ipv4Addr) -> Vec<u8> {
+        let own = [DhcpOption::RequestedIpAddress(address)];
+        self.encode(MessageType::Request, Ipv4Addr::UNSPECIFIED, &own)
+    }
+
     /// Gives back an address that another machine has; asks for nothing (RFC 2131, table 5).
     pub(super) fn decline(self, address: Ipv4Addr, server: Ipv4Addr) -> Vec<u8> {
         let own = [DhcpOption::RequestedIpAddress(address), DhcpOption::ServerIdentifier(server)];

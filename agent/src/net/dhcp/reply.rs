@@ -40,7 +40,7 @@ pub(super) fn read(payload: &[u8]) -> Option<Message> {
     }
     let mut clean = header.to_vec();
     for code in USED {
-        let Some(value) = options.get(&code).filter(|value| has_form(code, value)) else { continue };
+        let Some(value) = options.get(&code).and_then(|value| in_form(code, value)) else { continue };
         // Long ones, such as many routes, are split again as they came.
         for part in value.chunks(usize::from(u8::MAX)) {
             clean.extend([code, u8::try_from(part.len()).unwrap_or(u8::MAX)]);
@@ -67,15 +67,17 @@ fn gather(mut area: &[u8], options: &mut BTreeMap<u8, Vec<u8>>) {
     }
 }
 
-/// Whether an option has the length its meaning demands (RFC 2132).
-fn has_form(code: u8, value: &[u8]) -> bool {
-    match code {
-        53 => value.len() == 1,
-        26 => value.len() == 2,
-        1 | 51 | 54 | 58 | 59 => value.len() == 4,
-        3 | 6 | 42 => !value.is_empty() && value.len().is_multiple_of(4),
-        _ => !value.is_empty(),
-    }
+/// An option of the length its meaning demands (RFC 2132). One of a fixed length that is there twice, as some relays
+/// add it, has been joined: the first counts.
+fn in_form(code: u8, value: &[u8]) -> Option<&[u8]> {
+    let unit = match code {
+        26 => 2,
+        1 | 3 | 6 | 42 | 51 | 54 | 58 | 59 => 4,
+        _ => 1,
+    };
+    let is_list = !matches!(code, 1 | 26 | 51 | 53 | 54 | 58 | 59);
+    let whole = !value.is_empty() && value.len().is_multiple_of(unit);
+    if is_list { whole.then_some(value) } else { value.get(..unit).filter(|_| whole) }
 }
 
 #[cfg(test)]
@@ -100,6 +102,14 @@ mod tests {
         let server = Some(&DhcpOption::ServerIdentifier([10, 0, 0, 1].into()));
         assert_eq!(message.opts().get(OptionCode::ServerIdentifier), server);
         assert_eq!(message.opts().get(OptionCode::AddressLeaseTime), None);
+    }
+
+    #[test]
+    fn of_a_number_that_is_told_twice_the_first_counts() {
+        let message =
+            read(&packet(&[53, 1, 5, 53, 1, 6, 51, 4, 0, 0, 0, 90, 51, 4, 0, 0, 0, 9, 255])).unwrap();
+        assert_eq!(message.opts().msg_type(), Some(dhcproto::v4::MessageType::Ack));
+        assert_eq!(message.opts().get(OptionCode::AddressLeaseTime), Some(&DhcpOption::AddressLeaseTime(90)));
     }
 
     #[test]

@@ -65,7 +65,9 @@ fn a_link_that_is_back_has_the_lease_confirmed_by_whoever_serves_it_now() {
     let (state, actions) = step(bound(), Event::LinkBack, now);
     assert_eq!((actions.len(), state.deadline), (0, now));
     let (state, _, request, to) = fire(state);
-    assert_eq!((request.ciaddr(), to), (ADDRESS, Destination::Broadcast));
+    assert_eq!((request.ciaddr(), to), (Ipv4Addr::UNSPECIFIED, Destination::Broadcast));
+    let codes: Vec<u8> = request.opts().iter().map(|(code, _)| u8::from(*code)).collect();
+    assert!(codes.contains(&50) && !codes.contains(&54), "RFC 2131, section 4.3.2: {codes:?}");
     let (kept, actions) = hear(state.clone(), answer(&request, MessageType::Ack, &[]), now);
     assert!(matches!(actions.as_slice(), [Action::Bound(_)]));
     assert_eq!(kept.deadline, now + seconds(1800));
