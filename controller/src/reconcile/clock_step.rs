@@ -54,12 +54,16 @@ impl Shell {
             return;
         }
         let _nobody_decides = self.deciding.write().await;
-        let Some(seconds) = clock.was_set() else { return };
+        if clock.was_set().is_none() {
+            return;
+        }
         let before = clock.now();
         let running = i64::try_from(clock.monotonic().as_secs()).unwrap_or(i64::MAX);
         let since = Time::from_unix(before.unix().saturating_sub(running));
-        let step = ClockStep { since, before, seconds };
         clock.follow();
+        // What it comes to in the end, and not what a look in the middle of it showed.
+        let seconds = clock.now().unix().saturating_sub(before.unix());
+        let step = ClockStep { since, before, seconds };
         self.listening.anew(clock);
         self.memory.clock_was_set(step);
         let (was, is) = (before.to_string(), clock.now().to_string());
