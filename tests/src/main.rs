@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use farrier_tests::cases::{self, Given};
+use farrier_tests::cases::{self, Case, Given};
 use farrier_tests::demo;
 use farrier_tests::lab::{Inspection, sandboxed};
 use farrier_tests::runner::{self, Places};
-use farrier_tests::target_os::TargetOs;
+use farrier_tests::target_os::{CloudOs, TargetOs};
 
 /// The machine room in a box: real firmware, a real network boot, a BMC that switches real power.
 #[derive(Debug, Parser)]
@@ -70,7 +70,7 @@ fn run() -> Result<()> {
     let inspection = cli.inspection.unwrap_or_else(|| build.join("inspection"));
     match cli.task {
         Task::TargetOs => {
-            let os = target_os(&build)?;
+            let os = TargetOs::build(&build)?;
             println!("{}\n{}", os.plain.raw.display(), os.native.raw.display());
             Ok(())
         }
@@ -81,7 +81,8 @@ fn run() -> Result<()> {
                 cases.iter().map(|name| cases::find(name)).collect::<Result<_>>()?
             };
             Inspection::find(&inspection)?;
-            target_os(&build)?;
+            TargetOs::build(&build)?;
+            cloud_os(&build, &chosen)?;
             runner::run(&chosen, jobs.max(1), &Places { build, inspection })
         }
         Task::List => {
@@ -92,7 +93,7 @@ fn run() -> Result<()> {
         }
         Task::Demo => {
             Inspection::find(&inspection)?;
-            target_os(&build)?;
+            TargetOs::build(&build)?;
             let mut command = sandboxed(["--build-dir".as_ref(), build.as_os_str()])?;
             let status = command.arg("--inspection").arg(&inspection).arg("demo-inside").status()?;
             anyhow::ensure!(
@@ -108,22 +109,25 @@ fn run() -> Result<()> {
                 std::fs::remove_dir_all(&dir)?;
             }
             let inspection = Inspection::find(&inspection)?;
-            block_on(demo::give(&demo::Given { dir, inspection, os: target_os(&build)? }))
+            block_on(demo::give(&demo::Given { dir, inspection, os: TargetOs::build(&build)? }))
         }
         Task::Case { name } => {
             let case = cases::find(&name)?;
             let given = Given {
                 dir: cases::directory(&build, &name),
                 inspection: Inspection::find(&inspection)?,
-                os: target_os(&build)?,
+                os: TargetOs::build(&build)?,
+                cloud_os: cloud_os(&build, &[case])?,
             };
             block_on(case.run(&given))
         }
     }
 }
 
-fn target_os(build: &Path) -> Result<TargetOs> {
-    TargetOs::build(&build.join("target-os"))
+/// The image with cloud-init, if one of these cases installs it.
+fn cloud_os(build: &Path, cases: &[&Case]) -> Result<Option<CloudOs>> {
+    let wanted = cases.iter().any(|case| case.installs_cloud_os());
+    wanted.then(|| CloudOs::build(build)).transpose()
 }
 
 /// Runs to the end or to a signal: the process is the first of its namespace, where signals without a handler

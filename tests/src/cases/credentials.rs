@@ -32,7 +32,7 @@ pub(super) async fn run(given: &Given) -> Result<()> {
         let user_data = UserData::new()?;
         let image = lab.images.url("never-fetched.raw");
         let digest = format!("sha256:{}", "0".repeat(64));
-        let order = Order { image: &image, digest: &digest, user_data: &user_data, disk: None };
+        let order = Order::of(&image, &digest, &user_data);
         run::provision(&lab, &controller, name, &order).await?;
         run::reaches(&controller, name, "Inspecting", Duration::from_secs(60)).await?;
         let minted = credentials(&controller.data_dir(), name).await?;

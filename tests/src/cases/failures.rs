@@ -146,8 +146,7 @@ async fn fails(given: &Given, mut lab: Lab, doomed: Doomed<'_>) -> Result<()> {
     let server = lab.server(doomed.plan.clone()).await?;
     run::enrol(&controller, &server).await?;
     let user_data = UserData::new()?;
-    let order =
-        Order { image: &doomed.image, digest: &doomed.digest, user_data: &user_data, disk: doomed.disk };
+    let order = Order { disk: doomed.disk, ..Order::of(&doomed.image, &doomed.digest, &user_data) };
     run::provision(&lab, &controller, &server.name, &order).await?;
 
     let admin = controller.admin()?;

@@ -22,7 +22,7 @@ pub(super) async fn run(given: &Given) -> Result<()> {
     let user_data = UserData::new()?;
     // Served by the controller itself: its death cuts the download as well.
     let image = controller.offer(&given.os.gzip)?;
-    let order = Order { image: &image, digest: &given.os.gzip_digest, user_data: &user_data, disk: None };
+    let order = Order::of(&image, &given.os.gzip_digest, &user_data);
     run::provision(&lab, &controller, &server.name, &order).await?;
 
     let admin = controller.admin()?;

@@ -38,8 +38,8 @@ pub(super) async fn native_sectors(given: &Given) -> Result<()> {
 
 pub(super) async fn bios(given: &Given) -> Result<()> {
     let plan = ServerPlan { firmware: Firmware::Bios, ..ServerPlan::new("anvil") };
-    let report = Install::of(&given.os.plain, plan).run(given).await?;
-    let mode = &report["bootModeDetected"];
+    let installed = Install::of(&given.os.plain, plan).run(given).await?;
+    let mode = &installed.report["bootModeDetected"];
     ensure!(mode == "Legacy", "the boot mode is {mode}");
     Ok(())
 }

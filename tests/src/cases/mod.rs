@@ -1,5 +1,6 @@
 //! The cases that must pass before anything is called working.
 
+mod bond;
 mod credentials;
 mod failures;
 mod input;
@@ -7,7 +8,9 @@ mod install;
 mod killed;
 mod machines;
 mod networks;
+mod nocloud;
 mod run;
+mod seeds;
 mod straight;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use crate::lab::Inspection;
-use crate::target_os::TargetOs;
+use crate::target_os::{CloudOs, TargetOs};
 
 /// What a case is given.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub struct Given {
     pub inspection: Inspection,
     /// The operating system to install.
     pub os: TargetOs,
+    /// The one with cloud-init, for cases that [install it](Case::installs_cloud_os).
+    pub cloud_os: Option<CloudOs>,
 }
 
 type Running<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
@@ -50,6 +55,11 @@ impl std::fmt::Debug for Case {
 }
 
 impl Case {
+    /// Whether it installs the image with cloud-init, which is built for no other.
+    pub fn installs_cloud_os(&self) -> bool {
+        self.name == NOCLOUD
+    }
+
     /// Runs it to its end, in this process and its namespaces.
     ///
     /// # Errors
@@ -66,8 +76,17 @@ const fn minutes(count: u64) -> Duration {
     Duration::from_secs(count * 60)
 }
 
+/// The case that installs the image with cloud-init.
+const NOCLOUD: &str = "nocloud";
+
 /// Every case; the longest first, so that the last to end is not the last to begin.
-pub const CASES: [Case; 20] = [
+pub const CASES: [Case; 22] = [
+    Case {
+        name: NOCLOUD,
+        shows: "Debian's cloud-init reads what was planted for it, does it, and has no complaint",
+        limit: minutes(25),
+        body: |given| Box::pin(nocloud::run(given)),
+    },
     Case {
         name: "straight",
         shows: "an empty machine ends up running the installed system, every byte and fact as given",
@@ -97,6 +116,12 @@ pub const CASES: [Case; 20] = [
         shows: "the agent talks in the VLAN it is told, where alone the controller is",
         limit: minutes(25),
         body: |given| Box::pin(networks::vlan(given)),
+    },
+    Case {
+        name: "bond",
+        shows: "two links are one: each loses its cable in turn during the write, and the run completes",
+        limit: minutes(25),
+        body: |given| Box::pin(bond::run(given)),
     },
     Case {
         name: "ipv6",

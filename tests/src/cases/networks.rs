@@ -25,11 +25,11 @@ pub(super) async fn vlan(given: &Given) -> Result<()> {
     };
     let usual = Install::of(&given.os.plain, plan);
     let addressing = Addressing::Isolated;
-    let report = Install { addressing, controller: VLAN_ADDRESS.into(), ..usual }.run(given).await?;
+    let installed = Install { addressing, controller: VLAN_ADDRESS.into(), ..usual }.run(given).await?;
     // The contract's report has no VLANs: their address is that of the port below.
     let is_inside =
         |ip: &str| ip.parse::<Ipv4Addr>().is_ok_and(|ip| ip.octets()[..3] == VLAN_ADDRESS.octets()[..3]);
-    let addresses: Vec<&str> = report["nics"]
+    let addresses: Vec<&str> = installed.report["nics"]
         .as_array()
         .into_iter()
         .flatten()

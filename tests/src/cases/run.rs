@@ -1,15 +1,15 @@
 //! Steps that cases share: a host enrolled, a system ordered, the end of a run.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use farrier_shared::lifecycle::credentials::Credentials;
 use serde_json::Value;
 
-use crate::lab::{CONTROLLER, Controller, GREETING_PORT, Lab, Server, until};
-use crate::secrets::{self, Secret};
+use super::seeds::Seed;
+use crate::lab::{CONTROLLER, Controller, Lab, Server, until};
+use crate::secrets::Secret;
 
 /// From applying a host to `Available`.
 const ENROL_LIMIT: Duration = Duration::from_secs(60);
@@ -26,20 +26,9 @@ pub(super) struct UserData {
 }
 
 impl UserData {
+    /// For the usual system in the usual room.
     pub(super) fn new() -> Result<Self> {
-        Self::reporting_to(CONTROLLER.into())
-    }
-
-    /// For a system that reaches the room at `address`.
-    pub(super) fn reporting_to(address: IpAddr) -> Result<Self> {
-        let report = SocketAddr::from((address, GREETING_PORT));
-        let marker = secrets::random("marker")?;
-        let secret = secrets::random("join-token")?;
-        let text = format!(
-            "#cloud-config\n# Umlauts and quotes survive: Grüße, \"x\" 'y' \\ $HOME\nfarrier-lab:\n  \
-             marker: {marker}\n  report: http://{report}/up\n  secret: {secret}\n"
-        );
-        Ok(Self { text, marker, secret: Secret { name: "user-data", text: secret } })
+        Seed::CosOem.user_data(CONTROLLER.into())
     }
 }
 
@@ -56,6 +45,15 @@ pub(super) struct Order<'a> {
     pub(super) digest: &'a str,
     pub(super) user_data: &'a UserData,
     pub(super) disk: Option<&'a str>,
+    /// An option for the agent.
+    pub(super) option: Option<&'a str>,
+}
+
+impl<'a> Order<'a> {
+    /// On whatever disk the agent takes, and with the options of the host alone.
+    pub(super) fn of(image: &'a str, digest: &'a str, user_data: &'a UserData) -> Self {
+        Self { image, digest, user_data, disk: None, option: None }
+    }
 }
 
 /// Orders an operating system the short way.
@@ -72,6 +70,9 @@ pub(super) async fn provision(
     args.extend(["--user-data", &file]);
     if let Some(disk) = order.disk {
         args.extend(["--disk", disk]);
+    }
+    if let Some(option) = order.option {
+        args.extend(["--option", option]);
     }
     let said = controller.cli(&args, "").await?;
     said.success().context("order the operating system")?;

@@ -10,11 +10,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::Given;
 use super::run::{self, Order, UserData};
+use super::seeds::{Seed, provider_id};
 use crate::lab::{Lab, ServeOptions, Server, ServerPlan};
 use crate::partitions::Sector;
 use crate::qemu::{BootFrom, Hardware};
 use crate::redfish::{Boot, Cause};
-use crate::{disk_check, lab, partitions, secrets};
+use crate::{disk_check, lab, secrets};
 
 /// From the order to the installed disk.
 const INSTALL_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -40,8 +41,7 @@ pub(super) async fn run(given: &Given) -> Result<()> {
     run::enrol(&controller, &server).await?;
     let user_data = UserData::new()?;
     let image = controller.offer(&given.os.plain.zstd)?;
-    let order =
-        Order { image: &image, digest: &given.os.plain.zstd_digest, user_data: &user_data, disk: None };
+    let order = Order::of(&image, &given.os.plain.zstd_digest, &user_data);
     run::provision(&lab, &controller, &server.name, &order).await?;
     run::reaches(&controller, &server.name, "Inspecting", Duration::from_secs(60)).await?;
     let credentials = lab::credentials(&controller.data_dir(), &server.name).await?;
@@ -78,17 +78,8 @@ pub(super) async fn run(given: &Given) -> Result<()> {
 
 fn disk_holds_what_was_ordered(given: &Given, server: &Server, user_data: &UserData) -> Result<()> {
     let disk = server.boot_disk();
-    disk_check::holds_image(disk, &given.os.plain.raw, Sector::B512, "oem")?;
-    let oem = disk_check::part(&partitions::read(disk, Sector::B512)?, "oem")?;
-    let provider_id = format!("b7://default/{}", server.name);
-    let planted =
-        [("/99_beskar7.yaml", user_data.text.as_bytes()), ("/beskar7/provider-id", provider_id.as_bytes())];
-    for (path, expected) in planted {
-        let file = partitions::planted(disk, &oem, path)?;
-        ensure!(file.bytes == expected, "{path} holds other bytes than were ordered");
-        let (mode, owner) = (file.mode, (file.uid, file.gid));
-        ensure!(mode == 0o600 && owner == (0, 0), "{path} has mode {mode:o} and owner {owner:?}");
-    }
+    disk_check::holds_image(disk, &given.os.plain.raw, Sector::B512, Seed::CosOem.partition())?;
+    Seed::CosOem.is_planted(disk, Sector::B512, &server.name, user_data)?;
     let other = &server.machine.hardware().disks[1];
     disk_check::untouched(&other.file).context("the other disk")
 }
@@ -115,7 +106,13 @@ fn report_tells_the_hardware(report: &Value, hardware: &Hardware) -> Result<()> 
     let expected: Vec<_> =
         hardware.disks.iter().map(|disk| (json!(disk.serial), json!(disk.size / 1_000_000_000))).collect();
     ensure!(disks == expected, "disks are {disks:?} instead of {expected:?}");
-    let mut nics: Vec<_> = list("nics").iter().map(|nic| nic["macAddress"].clone()).collect();
+    report_tells_the_nics(report, hardware)
+}
+
+/// By the addresses they were made with, also where one of them wears another's.
+pub(super) fn report_tells_the_nics(report: &Value, hardware: &Hardware) -> Result<()> {
+    let nics = report["nics"].as_array().cloned().unwrap_or_default();
+    let mut nics: Vec<_> = nics.iter().map(|nic| nic["macAddress"].clone()).collect();
     nics.sort_by_key(ToString::to_string);
     let expected: Vec<_> = hardware.nics.iter().map(|nic| json!(nic.mac)).collect();
     ensure!(nics == expected, "NICs are {nics:?} instead of {expected:?}");
@@ -142,15 +139,16 @@ fn progress_was_shown(lines: &str) -> Result<()> {
 
 fn system_has_what_was_planted(greeting: &str, user_data: &UserData, server: &Server) -> Result<()> {
     let expected = format!(
-        "user-data sha256={} mode=600:0:0 marker={} provider-id=b7://default/{} provider-id-mode=600:0:0 ",
+        "user-data sha256={} mode=600:0:0 marker={} provider-id={} provider-id-mode=600:0:0 ",
         sha256(&user_data.text),
         user_data.marker,
-        server.name
+        provider_id(&server.name)
     );
     ensure!(greeting.starts_with(&expected), "the system reported {greeting:?} instead of {expected:?}");
     Ok(())
 }
 
-fn sha256(text: &str) -> String {
+/// As `sha256sum` prints it.
+pub(super) fn sha256(text: &str) -> String {
     hex::encode(Sha256::digest(text.as_bytes()))
 }

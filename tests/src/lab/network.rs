@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use serde_json::Value;
 
 use super::trunk::Trunk;
 use super::{BMC_NETWORK, CONTROLLER, CONTROLLER6, VLAN_ADDRESS};
@@ -110,6 +111,15 @@ impl Network {
         ip(&format!("address add {address}/32 dev {BMC_LINK}"))?;
         Ok(address)
     }
+}
+
+/// Bytes that the room has handed to the machine at a tap device so far.
+pub(super) fn delivered(tap: &str) -> Result<u64> {
+    let mut ip = Command::new("ip");
+    let text = tool::stdout(ip.args(["-json", "-statistics", "link", "show", "dev", tap]))?;
+    let links: Value = serde_json::from_str(&text).context("read what ip says")?;
+    // What the device sends is what the machine is given.
+    links[0]["stats64"]["tx"]["bytes"].as_u64().with_context(|| format!("ip does not count: {text}"))
 }
 
 fn ip(words: &str) -> Result<()> {

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
-use super::network::{Network, Wire};
+use super::network::{Network, Wire, delivered};
 use crate::partitions::Sector;
-use crate::qemu::{Bus, Disk, Files, Firmware, Hardware, Nic};
+use crate::qemu::{Bus, Disk, Files, Firmware, Hardware, Nic, Plug};
 use crate::redfish::{Bmc, Engine, Login, Machine};
 use crate::secrets;
 
@@ -112,6 +112,19 @@ impl Server {
     pub fn mac(&self) -> &str {
         let hardware = self.machine.hardware();
         &hardware.nics[hardware.boot_nic].mac
+    }
+
+    /// Bytes that each of its network cards was given so far.
+    ///
+    /// # Errors
+    /// When one is not plugged in by a device that counts.
+    pub fn delivered(&self) -> Result<Vec<u64>> {
+        let nics = self.machine.hardware().nics.iter();
+        nics.map(|nic| match &nic.plug {
+            Plug::Tap(tap) => delivered(tap),
+            Plug::Trunk(_) => bail!("a trunk does not count"),
+        })
+        .collect()
     }
 
     /// The host and its BMC's login and CA, as an operator writes them.

@@ -37,13 +37,14 @@ pub(super) fn arguments(hardware: &Hardware, files: &Files, first: BootFrom) -> 
             Plug::Tap(tap) => format!("tap,ifname={tap},script=no,downscript=no"),
             Plug::Trunk(sockets) => sockets.netdev(),
         };
-        push(&["-netdev", &format!("{plug},id=net{index}")]);
+        let netdev = netdev(index);
+        push(&["-netdev", &format!("{plug},id={netdev}")]);
         // Without an option ROM the firmware's own network boot is used, as on a server board. SeaBIOS has none: it
         // gets the ROM that QEMU brings for the card, which is Debian's `ipxe-qemu`.
         let rom = if hardware.firmware == Firmware::Uefi { ",romfile=" } else { "" };
         let boots = index == hardware.boot_nic && first == BootFrom::Network;
         let order = if boots { ",bootindex=1" } else { "" };
-        push(&["-device", &format!("virtio-net-pci,netdev=net{index},mac={}{rom}{order}", nic.mac)]);
+        push(&["-device", &format!("virtio-net-pci,netdev={netdev},mac={}{rom}{order}", nic.mac)]);
     }
     if hardware.disks.iter().any(|disk| disk.bus == Bus::Scsi) {
         push(&["-device", "virtio-scsi-pci,id=scsi"]);
@@ -58,6 +59,11 @@ pub(super) fn arguments(hardware: &Hardware, files: &Files, first: BootFrom) -> 
         ]);
     }
     args
+}
+
+/// What QEMU calls the cable of a network card.
+pub(super) fn netdev(nic: usize) -> String {
+    format!("net{nic}")
 }
 
 /// The device of a disk and where it is plugged in. AHCI is part of the board and has 512-byte sectors alone.

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result};
+use serde_json::json;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-use super::args::arguments;
+use super::args::{arguments, netdev};
 use super::qmp::{self, Control};
 use super::{BootFrom, Files, Hardware};
 
@@ -88,7 +89,15 @@ impl Running {
     /// # Errors
     /// When QEMU has already gone.
     pub async fn press_power_button(&mut self) -> Result<()> {
-        self.control.send("system_powerdown").await
+        self.control.send("system_powerdown", json!({})).await
+    }
+
+    /// Plugs the cable of a network card in or out, until the next boot, which finds all of them in.
+    ///
+    /// # Errors
+    /// When QEMU has already gone.
+    pub async fn plug(&mut self, nic: usize, plugged: bool) -> Result<()> {
+        self.control.send("set_link", json!({ "name": netdev(nic), "up": plugged })).await
     }
 
     /// Pulls the plug.

@@ -1,4 +1,4 @@
-//! QEMU's control protocol, as far as a power button needs it.
+//! QEMU's control protocol, as far as a power button and a cable need it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -35,14 +35,14 @@ pub(super) async fn connect(socket: &Path) -> Result<(Control, Events)> {
     };
     let (read, write) = stream.into_split();
     let mut control = Control(write);
-    control.send("qmp_capabilities").await?;
+    control.send("qmp_capabilities", json!({})).await?;
     Ok((control, Events(BufReader::new(read))))
 }
 
 impl Control {
-    /// Sends one command without arguments; its answer comes among the events and is not waited for.
-    pub(super) async fn send(&mut self, command: &str) -> Result<()> {
-        let line = format!("{}\n", json!({ "execute": command }));
+    /// Sends one command; its answer comes among the events and is not waited for.
+    pub(super) async fn send(&mut self, command: &str, arguments: Value) -> Result<()> {
+        let line = format!("{}\n", json!({ "execute": command, "arguments": arguments }));
         self.0.write_all(line.as_bytes()).await.with_context(|| format!("send {command} to QEMU"))
     }
 }

@@ -81,6 +81,7 @@ enum Order {
     GracefulShutdown,
     ForceRestart,
     NetworkOnce(bool),
+    Plug { nic: usize, plugged: bool },
     HoldResets(bool),
     Continue,
 }
@@ -168,6 +169,14 @@ impl Machine {
     /// When the server is gone.
     pub async fn set_network_once(&self, once: bool) -> Result<()> {
         self.order(Order::NetworkOnce(once)).await
+    }
+
+    /// Plugs the cable of a network card in or out; with the next boot all are in again.
+    ///
+    /// # Errors
+    /// When the server is not running.
+    pub async fn plug(&self, nic: usize, plugged: bool) -> Result<()> {
+        self.order(Order::Plug { nic, plugged }).await
     }
 
     /// From now on, stops between a guest's reset and the boot that follows, until [`resume`](Self::resume):
@@ -270,6 +279,9 @@ impl Power {
             Order::NetworkOnce(once) => {
                 self.publish.send_modify(|seen| seen.network_once = once);
                 Ok(())
+            }
+            Order::Plug { nic, plugged } => {
+                self.running.as_mut().context("the server is not running")?.plug(nic, plugged).await
             }
             Order::HoldResets(hold) => {
                 self.hold = hold;
@@ -381,6 +393,12 @@ mod tests {
         assert_eq!(machine.power(), PowerState::On);
         machine.graceful_shutdown().await.unwrap();
         machine.off(Duration::from_secs(1)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn only_a_running_server_has_cables_to_plug() {
+        let machine = inert();
+        assert!(machine.plug(0, false).await.unwrap_err().to_string().contains("not running"));
     }
 
     #[tokio::test]

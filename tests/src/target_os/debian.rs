@@ -7,10 +7,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use super::overlay;
+use super::systems::System;
 use crate::tool;
-
-/// What the system is made of besides Debian's essential packages.
-const PACKAGES: &str = "initramfs-tools,kmod,linux-image-amd64,systemd-boot-efi,systemd-sysv,udev,zstd";
 
 /// Never read in a machine that lives for a minute.
 const LEFT_OUT: [&str; 6] = [
@@ -47,23 +45,26 @@ const MODULES: [&str; 22] = [
     "net/ipv6/*",
 ];
 
-/// Unpacks Debian under `scratch` and returns the root directory.
+/// Unpacks a system under `scratch` and returns the root directory.
 ///
 /// # Errors
 /// When mmdebstrap fails, which is mostly a package source that does not answer.
-pub(super) fn bootstrap(scratch: &Path) -> Result<PathBuf> {
+pub(super) fn bootstrap(system: &System, scratch: &Path) -> Result<PathBuf> {
     let root = scratch.join("root");
     let staged = scratch.join("overlay");
-    overlay::stage(&staged)?;
+    overlay::stage(system, &staged)?;
     let mut command = Command::new("mmdebstrap");
-    command.args(["--variant=minbase", "--format=directory", "--include", PACKAGES]);
+    command.args(["--variant=minbase", "--format=directory", "--include", &system.packages()]);
     command.arg(format!("--aptopt={}", apt_options(scratch)?.display()));
-    command.args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")));
+    let left_out = LEFT_OUT.iter().chain(system.left_out);
+    command.args(left_out.map(|path| format!("--dpkgopt=path-exclude={path}")));
     command.args(MODULES.map(|path| format!("--dpkgopt=path-include=/lib/modules/*/kernel/{path}")));
     // Before the kernel is configured, so that its initramfs is built as the overlay says.
     command.arg(format!("--essential-hook=sync-in {} /", staged.display()));
     command.arg("--customize-hook=chroot \"$1\" systemctl enable systemd-networkd farrier-greeter");
     command.args(["--customize-hook=rm -f \"$1\"/var/log/*.log \"$1\"/var/cache/debconf/*-old"]);
+    // This machine's name servers, which mmdebstrap copies, are out of reach where the image runs.
+    command.arg("--customize-hook=: > \"$1\"/etc/resolv.conf");
     command.arg(codename()?).arg(&root).arg(sources()?);
     tool::run(&mut command)?;
     Ok(root)

@@ -25,25 +25,25 @@ const OPTIONS: &str = "root=LABEL=farrier-root ro console=ttyS0,115200 systemd.s
                        no_timer_check panic=5";
 
 /// Makes the disk image `out` of the directory `root`, which UEFI boots and, with sectors of 512 bytes, a BIOS
-/// as well.
+/// as well; with COS_OEM or without.
 ///
 /// # Errors
 /// When a file system cannot be made or does not hold what it must.
-pub(super) fn assemble(root: &Path, scratch: &Path, sector: Sector, out: &Path) -> Result<()> {
+pub(super) fn assemble(root: &Path, scratch: &Path, sector: Sector, oem: bool, out: &Path) -> Result<()> {
     let esp = esp(root, scratch, sector)?;
     let boot_code = match sector {
         Sector::B512 => fs::read(BOOT_CODE)
             .with_context(|| format!("read {BOOT_CODE}; `make deps` installs syslinux-common"))?,
         Sector::B4096 => Vec::new(),
     };
-    let oem = partitions::ext4(&scratch.join("oem.ext4"), OEM_SIZE, "COS_OEM", None)?;
     let size = (used(root)? + ROOT_SPARE).next_multiple_of(4 * MIB);
     let root_fs = partitions::ext4(&scratch.join("root.ext4"), size, "farrier-root", Some(root))?;
-    let parts = vec![
-        Partition { name: "esp", kind: Kind::Esp, content: esp },
-        Partition { name: "oem", kind: Kind::Linux, content: oem },
-        Partition { name: "root", kind: Kind::Linux, content: root_fs },
-    ];
+    let mut parts = vec![Partition { name: "esp", kind: Kind::Esp, content: esp }];
+    if oem {
+        let content = partitions::ext4(&scratch.join("oem.ext4"), OEM_SIZE, "COS_OEM", None)?;
+        parts.push(Partition { name: "oem", kind: Kind::Linux, content });
+    }
+    parts.push(Partition { name: "root", kind: Kind::Linux, content: root_fs });
     Layout { parts, sector, boot_code }.write(out)
 }
 
