@@ -127,6 +127,8 @@ pub(super) mod scripted {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn report(bmc: &Value) -> InspectionReport {
@@ -187,5 +189,16 @@ mod tests {
         let question = Question { said: said_so_far };
         assert_eq!(question.within(Duration::from_millis(20)), said());
         drop(tell);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_controller_says_only_what_can_be_is_told(
+            responses in prop::collection::vec(prop::collection::vec(prop_oneof![Just(0), any::<u8>()], 0..24), 0..60),
+        ) {
+            let script: Vec<u8> =
+                responses.iter().flat_map(|r| [&[u8::try_from(r.len()).unwrap()][..], r].concat()).collect();
+            crate::facts::fuzzing::ipmi(&script);
+        }
     }
 }
