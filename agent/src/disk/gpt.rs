@@ -24,8 +24,6 @@ pub struct Gpt {
     step: usize,
     /// Number of the partition that [`complete`](Self::complete) grows.
     grows: Option<u64>,
-    /// Numbers of the partitions, counted from one.
-    pub numbers: Vec<u64>,
     /// The partitions, in order of number.
     pub partitions: Vec<Entry>,
     /// Name of the disk, as the table has it: mixed-endian, never printed.
@@ -125,7 +123,7 @@ impl Gpt {
         let (before, behind) =
             (entries.start as u64 / u64::from(sector), (entries.end as u64).div_ceil(u64::from(sector)));
         let step = usize::try_from(entry).map_err(|_| damaged("entry size"))?;
-        let (mut numbers, mut partitions, mut last_used) = (Vec::new(), Vec::new(), 0);
+        let (mut partitions, mut last_used) = (Vec::new(), 0);
         for (number, entry) in (1..).zip(head[entries.clone()].chunks_exact(step)) {
             if entry[..16].iter().all(|b| *b == 0) {
                 continue;
@@ -137,7 +135,6 @@ impl Gpt {
             if first < 2 || (first < behind && last >= before) {
                 return Err(damaged("a partition lies over the table"));
             }
-            numbers.push(number);
             let (kind, guid) = (guid_at(entry, 0), guid_at(entry, 16));
             partitions.push(Entry { number, kind, guid, first, last, name: name(&entry[56..128]) });
             last_used = last_used.max(last);
@@ -150,7 +147,6 @@ impl Gpt {
             last_used,
             step,
             grows: None,
-            numbers,
             partitions,
             disk_guid: guid_at(head, start + 56),
         })
@@ -181,7 +177,7 @@ impl Gpt {
     /// [`TableError::Damaged`].
     pub fn check_holds(&self, image: u64) -> Result<(), TableError> {
         let end = self.last_used.saturating_add(1).saturating_mul(self.sector);
-        if self.numbers.is_empty() || end <= image {
+        if self.partitions.is_empty() || end <= image {
             return Ok(());
         }
         Err(TableError::Damaged { what: "the image ends inside a partition" })
@@ -193,7 +189,7 @@ impl Gpt {
     /// # Errors
     /// Without a partition; when the partition of the highest number is not the last on the disk.
     pub fn grow_last(&mut self) -> Result<(), TableError> {
-        let last = self.numbers.last().copied().ok_or(TableError::NothingToGrow)?;
+        let last = self.partitions.last().ok_or(TableError::NothingToGrow)?.number;
         let at_end = self.partitions.iter().max_by_key(|partition| partition.last);
         let behind = at_end.map_or(last, |partition| partition.number);
         if behind != last {

@@ -43,7 +43,7 @@ fn crc(bytes: &[u8]) -> u32 {
 fn a_table_fits_when_the_backup_has_room_behind_the_last_partition() {
     let head = table(2000, 1000);
     let gpt = Gpt::read(&head, 512).unwrap().unwrap();
-    assert_eq!(gpt.numbers, [1]);
+    assert_eq!(gpt.partitions.iter().map(|entry| entry.number).collect::<Vec<_>>(), [1]);
     assert_eq!(Gpt::declared_size(&head), Some(2000 * 512));
     // One sector of header and 32 of entries behind sector 1000.
     assert_eq!(gpt.check_fits(1034 * 512), Ok(()));
