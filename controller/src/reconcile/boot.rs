@@ -10,7 +10,7 @@ use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource as _};
 
 use super::bmc::AskError;
 use super::{PassError, Shell};
-use crate::bmc::{BootMode, ResetKind};
+use crate::bmc::{Bmc, BootMode, ResetKind};
 use crate::store::StoreError;
 
 impl Shell {
@@ -38,9 +38,7 @@ impl Shell {
 
         if let Some(action) = plan.power(credentials, power) {
             tracing::info!(host = %plan.host, run = credentials.run, ?action, "booting the inspection image");
-            // Only along with a boot: set on a host that runs already, it would catch the boot after the next.
-            bmc.set_boot_pxe_once(BootMode::AsConfigured).await.map_err(AskError::from)?;
-            bmc.reset(reset_kind(action)).await.map_err(AskError::from)?;
+            boot_from_network(&*bmc, reset_kind(action)).await?;
         }
         self.memory.booted(&host, machine, &credentials.run);
 
@@ -72,8 +70,7 @@ impl Shell {
         if bmc.power_state().await.map_err(AskError::from)? == PowerState::Off {
             tracing::info!(host = %key, "the host is off in the middle of its inspection, switching it on again");
             // Whoever forgot to switch on may have forgotten where to boot from.
-            bmc.set_boot_pxe_once(BootMode::AsConfigured).await.map_err(AskError::from)?;
-            bmc.reset(ResetKind::On).await.map_err(AskError::from)?;
+            boot_from_network(&*bmc, ResetKind::On).await?;
         }
         Ok(())
     }
@@ -87,6 +84,13 @@ impl Shell {
         let bmc = self.connect(&self.host(key).await?).await?;
         Ok(bmc.reset(reset_kind(action)).await.map_err(AskError::from)?)
     }
+}
+
+/// Has the host boot from the network now. Network boot is only set along with a boot: on a host that runs already, it
+/// would catch the boot after the next.
+async fn boot_from_network(bmc: &dyn Bmc, how: ResetKind) -> Result<(), AskError> {
+    bmc.set_boot_pxe_once(BootMode::AsConfigured).await?;
+    Ok(bmc.reset(how).await?)
 }
 
 fn not_ours(host: &HostKey) -> PassError {
