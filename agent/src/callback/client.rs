@@ -100,7 +100,7 @@ impl Client {
         })
     }
 
-    /// Sends the report.
+    /// Sends the report, trying for as long as [`Policy::patience`] says.
     ///
     /// # Errors
     /// When it did not get through.
@@ -111,8 +111,7 @@ impl Client {
             tracing::warn!(bytes = body.len(), "the report is too large and goes without its details");
             body = self.json(Callback::Inspection, &InspectionReport { farrier: None, ..report.clone() })?;
         }
-        let call = post(Callback::Inspection, "application/json", &body);
-        self.retry(&call, |attempts, _| attempts >= self.policy.attempts).await
+        self.insist(&post(Callback::Inspection, "application/json", &body)).await
     }
 
     /// Polls for the user-data until it is there or the command line's timeout has passed.
@@ -182,24 +181,23 @@ impl Client {
         }
     }
 
-    /// Reports success, for as long as [`Policy::patience`] says.
+    /// Reports success, trying for as long as [`Policy::patience`] says.
     ///
     /// # Errors
     /// When it did not get through.
     pub async fn provisioned(&self) -> Result<(), CallbackError> {
         let body = self.json(Callback::Provisioned, &Provisioned::default())?;
-        let call = post(Callback::Provisioned, "application/json", &body);
-        let deadline = Instant::now() + self.policy.patience;
-        self.retry(&call, |_, wait| Instant::now() + wait > deadline).await
+        self.insist(&post(Callback::Provisioned, "application/json", &body)).await
     }
 
-    /// Reports failure, in at most 256 bytes; `false` when the controller does not know the call.
+    /// Reports failure, in at most 256 bytes, trying for as long as [`Policy::patience`] says; `false` when the controller does not know the call.
     ///
     /// # Errors
     /// When it did not get through.
     pub async fn provision_failed(&self, reason: &str) -> Result<bool, CallbackError> {
         let reason = cut_reason(reason).to_owned();
-        known(self.post_json(Callback::ProvisionFailed, &ProvisionFailed { reason }).await)
+        let body = self.json(Callback::ProvisionFailed, &ProvisionFailed { reason })?;
+        known(self.insist(&post(Callback::ProvisionFailed, "application/json", &body)).await)
     }
 
     /// Sends the end of the log, at most 1 MiB of it; `false` when the controller does not know the call.
@@ -209,18 +207,18 @@ impl Client {
     pub async fn logs(&self, text: &[u8]) -> Result<bool, CallbackError> {
         let tail = &text[text.len().saturating_sub(MAX_LOGS)..];
         let call = post(Callback::Logs, "text/plain; charset=utf-8", tail);
-        known(self.retry(&call, |attempts, _| attempts >= self.policy.attempts).await)
-    }
-
-    async fn post_json<T: serde::Serialize>(&self, what: Callback, body: &T) -> Result<(), CallbackError> {
-        let body = self.json(what, body)?;
-        let call = post(what, "application/json", &body);
-        self.retry(&call, |attempts, _| attempts >= self.policy.attempts).await
+        known(self.retry(&call, |attempts, _| attempts >= self.policy.log_attempts).await)
     }
 
     fn json<T: serde::Serialize>(&self, what: Callback, body: &T) -> Result<Vec<u8>, CallbackError> {
         let setup = |e| CallbackError::Setup { cause: format!("{} cannot be written: {e}", what.segment()) };
         serde_json::to_vec(body).map_err(setup)
+    }
+
+    /// Tries until it works, cannot work, or patience is at its end.
+    async fn insist(&self, call: &Call<'_>) -> Result<(), CallbackError> {
+        let deadline = Instant::now() + self.policy.patience;
+        self.retry(call, |_, wait| Instant::now() + wait > deadline).await
     }
 
     /// Tries until it works, cannot work, or `enough` says so of the attempts made and the next wait.

@@ -9,15 +9,16 @@ pub struct Policy {
     pub connect: Duration,
     /// Most time for one attempt.
     pub call: Duration,
-    /// Most attempts of one call.
-    pub attempts: u32,
+    /// Most attempts to send the log, which nothing depends on.
+    pub log_attempts: u32,
     /// Wait after the first failed attempt; doubles with each.
     pub first_wait: Duration,
     /// Longest wait between attempts.
     pub longest_wait: Duration,
     /// Wait between polls for user-data.
     pub poll: Duration,
-    /// How long success is reported before giving up: the disk is complete by then, so there is no hurry.
+    /// How long what decides the run is reported before giving up: a controller that is started anew, or one that a
+    /// whole site calls after a power cut, is no reason to lose a host.
     pub patience: Duration,
 }
 
@@ -26,7 +27,7 @@ impl Default for Policy {
         Self {
             connect: Duration::from_secs(10),
             call: Duration::from_secs(30),
-            attempts: 5,
+            log_attempts: 5,
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(8),
             poll: Duration::from_secs(5),

@@ -11,8 +11,9 @@ const LONGEST: u64 = 64 << 20;
 /// How much of the first run is read back to see whether the device keeps its word, and how much is written at once
 /// where it does not.
 const STEP: u64 = 1 << 20;
-/// How much of the first run is marked beforehand: the largest sector there is.
-const MARK: u64 = 4096;
+/// The largest sector there is: how much of the first run is marked beforehand, and how much is read back at the end
+/// of every run and at the start of later ones.
+const EDGE: u64 = 4096;
 
 /// Whether all bytes are zero.
 pub(super) fn is_zero(bytes: &[u8]) -> bool {
@@ -72,7 +73,8 @@ impl Zeroing {
                 mark(device, &range)?;
             }
             let done = device.write_zeroes(range.start, range.end - range.start).map_err(failed)?;
-            if done && (state == KEEPS_ITS_WORD || reads_as_zeros(device, &range)?) {
+            let head = if state == UNKNOWN { STEP } else { EDGE };
+            if done && reads_as_zeros(device, &range, head)? {
                 self.state.store(KEEPS_ITS_WORD, Ordering::Relaxed);
                 return Ok(());
             }
@@ -93,17 +95,22 @@ impl Zeroing {
 /// Puts something other than zeros where the range starts: the place may hold zeros already, from the wipe or from the
 /// factory, and a device that does nothing would seem to have made them.
 fn mark(device: &dyn BlockDevice, range: &Range<u64>) -> Result<(), DiskError> {
-    let mut bytes = AlignedBuffer::zeroed(to_usize(MARK.min(range.end - range.start)));
+    let mut bytes = AlignedBuffer::zeroed(to_usize(EDGE.min(range.end - range.start)));
     bytes.fill(0xa5);
     write_all(device, &bytes, range.start)
 }
 
-/// Whether the start of the range reads as zeros. A device that gets it wrong does so from the start; the whole is
-/// for the reading back of the image to show.
-fn reads_as_zeros(device: &dyn BlockDevice, range: &Range<u64>) -> Result<bool, DiskError> {
-    let mut bytes = AlignedBuffer::zeroed(to_usize(STEP.min(range.end - range.start)));
-    read_exact(device, &mut bytes, range.start)?;
-    Ok(is_zero(&bytes))
+/// Whether this much of the start of the range reads as zeros, and its end. A device that gets it wrong does so from
+/// the start, or where the range ends inside what it makes zeros of at once; the whole is for the reading back of the
+/// image to show.
+fn reads_as_zeros(device: &dyn BlockDevice, range: &Range<u64>, head: u64) -> Result<bool, DiskError> {
+    let len = range.end - range.start;
+    let zero = |at, len| -> Result<bool, DiskError> {
+        let mut bytes = AlignedBuffer::zeroed(to_usize(len));
+        read_exact(device, &mut bytes, at)?;
+        Ok(is_zero(&bytes))
+    };
+    Ok(zero(range.start, head.min(len))? && zero(range.end - EDGE.min(len), EDGE.min(len))?)
 }
 
 /// For lengths of at most [`STEP`].

@@ -5,6 +5,7 @@
 
 mod shares;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -19,7 +22,7 @@ use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +40,9 @@ pub struct Limits {
     /// Longest a write may stand still. Reading is limited elsewhere: a head by `head`, a body by its handler. A
     /// limit on reads here would also cut every answer that takes longer, since a peer that only reads is silent.
     pub stall: Duration,
-    /// Connections served at a time; further ones wait in the kernel's backlog.
+    /// Connections served at a time; further ones wait in the kernel's backlog. Once half of them are open, each
+    /// answer closes its connection: one that waits for its client's next request holds a place that a client with
+    /// a request has need of, and ten thousand agents each keep one while they install.
     pub connections: usize,
     /// How long open connections may go on once the listener stops.
     pub drain: Duration,
@@ -49,12 +54,16 @@ impl Limits {
         handshake: Duration::from_secs(10),
         head: Duration::from_secs(15),
         stall: Duration::from_secs(15),
-        connections: 1024,
+        connections: 4096,
         drain: Duration::from_secs(30),
     };
     /// For images: long answers to clients that may pause while a disk catches up.
-    pub const IMAGES: Self =
-        Self { stall: Duration::from_secs(120), drain: Duration::from_secs(5), ..Self::CALLBACKS };
+    pub const IMAGES: Self = Self {
+        stall: Duration::from_secs(120),
+        connections: 1024,
+        drain: Duration::from_secs(5),
+        ..Self::CALLBACKS
+    };
     /// For the admin API: watches stay open, and are cut when the controller stops.
     pub const ADMIN: Self = Self {
         stall: Duration::from_secs(3600),
@@ -75,10 +84,10 @@ pub async fn serve_tcp(
     shares: Shares,
     stop: CancellationToken,
 ) {
-    let slots = Arc::new(Semaphore::new(limits.connections));
+    let slots = Slots::new(limits.connections);
     let open = GracefulShutdown::new();
     loop {
-        let Some(slot) = slot(&slots, &stop).await else { break };
+        let Some(slot) = slots.take(&stop).await else { break };
         let (socket, peer) = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => match accepted {
@@ -92,15 +101,15 @@ pub async fn serve_tcp(
         };
         // Answers are small and complete; waiting to fill a segment only delays them.
         let _ = socket.set_nodelay(true);
-        let (router, watcher, tls) = (router.clone(), open.watcher(), tls.clone());
+        let (router, watcher, tls, slots) = (router.clone(), open.watcher(), tls.clone(), slots.clone());
         tokio::spawn(async move {
             let _places = (slot, share);
             match tls {
-                None => exchange(socket, router, peer, limits, watcher).await,
+                None => exchange(socket, router, peer, limits, slots, watcher).await,
                 Some(config) => {
                     let handshake = TlsAcceptor::from(config).accept(socket);
                     match tokio::time::timeout(limits.handshake, handshake).await {
-                        Ok(Ok(stream)) => exchange(stream, router, peer, limits, watcher).await,
+                        Ok(Ok(stream)) => exchange(stream, router, peer, limits, slots, watcher).await,
                         Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
                         Err(_) => tracing::debug!(%peer, "TLS handshake timed out"),
                     }
@@ -113,11 +122,11 @@ pub async fn serve_tcp(
 
 /// Serves `router` on a unix socket until `stop`. The peer is whoever may open the socket's file.
 pub async fn serve_unix(listener: UnixListener, router: Router, limits: Limits, stop: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(limits.connections));
+    let slots = Slots::new(limits.connections);
     let open = GracefulShutdown::new();
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     loop {
-        let Some(slot) = slot(&slots, &stop).await else { break };
+        let Some(slot) = slots.take(&stop).await else { break };
         let socket = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => match accepted {
@@ -125,19 +134,38 @@ pub async fn serve_unix(listener: UnixListener, router: Router, limits: Limits, 
                 Err(error) => { pause_after(&error).await; continue; }
             },
         };
-        let (router, watcher) = (router.clone(), open.watcher());
+        let (router, watcher, slots) = (router.clone(), open.watcher(), slots.clone());
         tokio::spawn(async move {
             let _slot = slot;
-            exchange(socket, router, local, limits, watcher).await;
+            exchange(socket, router, local, limits, slots, watcher).await;
         });
     }
     drain(open, limits).await;
 }
 
-async fn slot(slots: &Arc<Semaphore>, stop: &CancellationToken) -> Option<tokio::sync::OwnedSemaphorePermit> {
-    tokio::select! {
-        () = stop.cancelled() => None,
-        permit = Arc::clone(slots).acquire_owned() => permit.ok(),
+/// Places for a listener's connections.
+#[derive(Clone, Debug)]
+struct Slots {
+    free: Arc<Semaphore>,
+    all: usize,
+}
+
+impl Slots {
+    fn new(all: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(all)), all }
+    }
+
+    /// A place, once there is one; [`None`] once the listener stops.
+    async fn take(&self, stop: &CancellationToken) -> Option<OwnedSemaphorePermit> {
+        tokio::select! {
+            () = stop.cancelled() => None,
+            permit = Arc::clone(&self.free).acquire_owned() => permit.ok(),
+        }
+    }
+
+    /// Whether half of them are taken, so that none is to be held without need.
+    fn crowded(&self) -> bool {
+        self.free.available_permits() < self.all.div_ceil(2)
     }
 }
 
@@ -156,6 +184,7 @@ async fn exchange<S>(
     router: Router,
     peer: SocketAddr,
     limits: Limits,
+    slots: Slots,
     watcher: hyper_util::server::graceful::Watcher,
 ) where
     S: AsyncRead + AsyncWrite + Send + 'static,
@@ -164,8 +193,14 @@ async fn exchange<S>(
     stream.set_write_timeout(Some(limits.stall));
     let service = tower::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
-        let mut router = router.clone();
-        async move { router.as_service::<hyper::body::Incoming>().ready().await?.call(request).await }
+        let (mut router, slots) = (router.clone(), slots.clone());
+        async move {
+            let mut answer = router.as_service::<hyper::body::Incoming>().ready().await?.call(request).await?;
+            if slots.crowded() {
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -91,6 +91,34 @@ async fn a_peer_that_stays_silent_is_dropped_and_frees_its_place() {
     TcpStream::connect(address).await.unwrap_err();
 }
 
+/// The head of the answer to one request on a connection that stays with the caller.
+async fn ask(socket: &mut TcpStream) -> String {
+    socket.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut answer = vec![0; 4096];
+    let len = socket.read(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer[..len]).to_lowercase()
+}
+
+#[tokio::test]
+async fn idle_connections_never_keep_out_those_who_have_something_to_say() {
+    let limits = Limits { connections: 8, ..Limits::CALLBACKS };
+    let (address, stop, _task) = start(None, limits).await;
+    let mut idle = Vec::new();
+    for _ in 0..4 {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        assert!(!ask(&mut socket).await.contains("connection: close"), "there is room to keep it open");
+        idle.push(socket);
+    }
+    // Far more than there are places, and none of them closed by its client.
+    for _ in 0..32 {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(10), ask(&mut socket)).await.unwrap();
+        assert!(answer.contains("connection: close"), "{answer}");
+        idle.push(socket);
+    }
+    stop.cancel();
+}
+
 #[tokio::test]
 async fn a_tls_handshake_that_never_comes_is_given_up() {
     let dir = tempfile::tempdir().unwrap();

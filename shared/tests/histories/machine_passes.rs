@@ -161,7 +161,10 @@ impl World {
 
     fn write_consumer(&mut self, host: usize, machine: Option<&Beskar7Machine>) {
         self.hosts[host].spec.consumer_ref = machine.map(claim::reference_to);
-        self.moved.remove(&host);
+        // One that is let go keeps its state's name until its next pass, and with it where it was installed.
+        if machine.is_some() {
+            self.moved.remove(&host);
+        }
         self.hosts[host].metadata.resource_version = self.version();
     }
 

@@ -50,7 +50,7 @@ impl Resolve for NoNames {
 /// is killed all the time: that is what is being tested.
 fn policy() -> Policy {
     Policy {
-        attempts: 1000,
+        patience: Duration::from_secs(24 * 3600),
         first_wait: Duration::from_millis(100),
         longest_wait: Duration::from_secs(1),
         poll: Duration::from_millis(500),

@@ -1,8 +1,11 @@
 //! What the head of an answer says, and whether its body goes on where the last one stopped.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
 
-use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED};
+use reqwest::header::{
+    CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED, RETRY_AFTER,
+};
 use reqwest::{Response, StatusCode, Url};
 
 /// What tells one version of a file from another, at one URL: servers of the same file need not agree on a mark.
@@ -51,8 +54,10 @@ pub(super) struct Head {
     pub(super) status: StatusCode,
     from: Origin,
     length: Option<u64>,
-    /// First byte and whole length of `Content-Range: bytes 5-9/10`; the length may be `*`.
-    range: Option<(u64, Option<u64>)>,
+    /// First byte and whole length of `Content-Range: bytes 5-9/10`; either may be `*`.
+    range: Option<(Option<u64>, Option<u64>)>,
+    /// How long the server asks to be left alone.
+    retry_after: Option<Duration>,
     pub(super) mark: Option<Mark>,
 }
 
@@ -72,14 +77,16 @@ pub(super) struct Known<'a> {
 pub(super) enum Verdict {
     /// Take it, after dropping `skip` bytes of it.
     Take { skip: u64, total: Option<u64> },
-    /// The server has trouble of its own.
-    Later,
+    /// The server has trouble of its own, and may have said how long to leave it alone.
+    Later(Option<Duration>),
     /// It will not serve it.
     Refused,
     /// It has another image, by this of it.
     Differs(&'static str),
-    /// There is no more of it than came already.
+    /// It has no more of it than came already.
     NoMore,
+    /// All of it has come already, which nobody had told before.
+    Whole,
 }
 
 impl Head {
@@ -92,6 +99,8 @@ impl Head {
             from,
             length: text(CONTENT_LENGTH).and_then(|value| value.parse().ok()),
             range: text(CONTENT_RANGE).and_then(parse_range),
+            // The other form, a date, depends on clocks that agree.
+            retry_after: text(RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs),
             mark: Mark::of(headers, from),
         }
     }
@@ -102,15 +111,18 @@ impl Head {
         let (total, skip) = match self.status {
             StatusCode::OK => (self.length, known.received),
             StatusCode::PARTIAL_CONTENT if resumed => match self.range {
-                Some((first, total)) if first == known.received => {
+                Some((Some(first), total)) if first == known.received => {
                     let by_length = self.length.and_then(|length| length.checked_add(first));
                     (total.or(by_length), 0)
                 }
                 _ => return Verdict::Differs("range"),
             },
-            StatusCode::RANGE_NOT_SATISFIABLE if resumed => return Verdict::NoMore,
+            StatusCode::RANGE_NOT_SATISFIABLE if resumed => {
+                let all = self.range == Some((None, Some(known.received)));
+                return if all && known.total.is_none() { Verdict::Whole } else { Verdict::NoMore };
+            }
             status if matches!(status.as_u16(), 408 | 425 | 429) || status.is_server_error() => {
-                return Verdict::Later;
+                return Verdict::Later(self.retry_after);
             }
             _ => return Verdict::Refused,
         };
@@ -131,10 +143,10 @@ impl Head {
     }
 }
 
-fn parse_range(text: &str) -> Option<(u64, Option<u64>)> {
+fn parse_range(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
-    let (first, _) = range.split_once('-')?;
-    Some((first.parse().ok()?, total.parse().ok()))
+    let first = if range == "*" { None } else { Some(range.split_once('-')?.0.parse().ok()?) };
+    Some((first, total.parse().ok()))
 }
 
 #[cfg(test)]
@@ -150,12 +162,13 @@ mod tests {
 
     fn head(status: u16, length: Option<u64>, range: Option<&str>, tag: &str) -> Head {
         let status = StatusCode::from_u16(status).unwrap();
-        Head { status, from: HERE, length, range: range.and_then(parse_range), mark: mark(HERE, tag) }
+        let (range, mark) = (range.and_then(parse_range), mark(HERE, tag));
+        Head { status, from: HERE, length, range, retry_after: None, mark }
     }
 
     #[test]
     fn a_body_is_taken_only_where_it_goes_on_with_the_same_image() {
-        use Verdict::{Differs, Later, NoMore, Refused, Take};
+        use Verdict::{Differs, Later, NoMore, Refused, Take, Whole};
         let (one, theirs) = (mark(HERE, "1"), mark(THERE, "9"));
         let fresh = Known { received: 0, total: None, mark: None };
         let resumed = Known { received: 10, total: Some(30), mark: one.as_ref() };
@@ -164,6 +177,7 @@ mod tests {
         // The same place, which sends us to somebody else than before.
         let redirected = Known { mark: theirs.as_ref(), ..resumed };
         let take = |skip, total| Take { skip, total };
+        let seconds = |count| Some(Duration::from_secs(count));
         let rest = Some("bytes 10-29/30");
         let table = [
             (head(200, Some(30), None, "1"), fresh, take(0, Some(30))),
@@ -185,9 +199,15 @@ mod tests {
             (head(206, Some(20), rest, "2"), redirected, take(0, Some(30))),
             (head(206, Some(20), Some("bytes 10-30/31"), "2"), redirected, Differs("length")),
             (head(206, None, Some("bytes 10-29/*"), "2"), redirected, Differs("length")),
+            (head(206, Some(20), Some("bytes */30"), "1"), resumed, Differs("range")),
             (head(416, None, None, "1"), resumed, NoMore),
-            (head(503, None, None, "1"), resumed, Later),
-            (head(429, None, None, "1"), fresh, Later),
+            (head(416, None, Some("bytes */10"), "1"), resumed, NoMore),
+            (head(416, None, None, "1"), unknown_length, NoMore),
+            (head(416, None, Some("bytes */9"), "1"), unknown_length, NoMore),
+            (head(416, None, Some("bytes */10"), "1"), unknown_length, Whole),
+            (head(503, None, None, "1"), resumed, Later(None)),
+            (Head { retry_after: seconds(7), ..head(503, None, None, "1") }, resumed, Later(seconds(7))),
+            (head(429, None, None, "1"), fresh, Later(None)),
             (head(404, None, None, "1"), resumed, Refused),
         ];
         for (head, known, expected) in table {

@@ -65,7 +65,10 @@ impl Download {
     async fn step(&mut self) -> Result<Step, Trouble> {
         let mut response = match self.response.take() {
             Some(response) => response,
-            None => self.connect().await?,
+            None => match self.connect().await? {
+                Some(response) => response,
+                None => return Ok(Step::End),
+            },
         };
         let asked = Instant::now();
         let stall = self.client.timing.stall;
@@ -94,8 +97,8 @@ impl Download {
         Ok(Step::Bytes(bytes))
     }
 
-    /// A response of the current place that goes on where the last one stopped.
-    async fn connect(&mut self) -> Result<Response, Trouble> {
+    /// A response of the current place that goes on where the last one stopped; [`None`] when that was the end.
+    async fn connect(&mut self) -> Result<Option<Response>, Trouble> {
         let place = self.places.current();
         let mut request = self.client.http.get(place.url.as_str()).header(ACCEPT_ENCODING, "identity");
         if self.received > 0 {
@@ -118,9 +121,10 @@ impl Download {
                 let place = self.places.current_mut();
                 place.mark = place.mark.take().filter(|_| self.received > 0).or(head.mark);
                 self.pace.restart();
-                Ok(response)
+                Ok(Some(response))
             }
-            Verdict::Later => Err(Trouble::Passing(Cause::Status(status, host))),
+            Verdict::Whole => Ok(None),
+            Verdict::Later(asked) => Err(Trouble::Passing(Cause::Status { status, host, asked })),
             Verdict::Refused => Err(Trouble::Lasting(DeployError::Status { status, host })),
             Verdict::Differs(what) => Err(Trouble::Lasting(self.replaced(what))),
             Verdict::NoMore => {
@@ -157,7 +161,8 @@ impl Download {
         if round > 0 {
             let timing = &self.client.timing;
             let wait = crate::callback::back_off(round, timing.first_wait, timing.longest_wait);
-            tokio::time::sleep(wait).await;
+            let asked = cause.asked().min(timing.longest_asked);
+            tokio::time::sleep(wait.max(asked)).await;
         }
         Ok(())
     }
@@ -165,7 +170,7 @@ impl Download {
     fn give_up(&self, host: String, cause: Cause) -> DeployError {
         let received = self.received;
         match cause {
-            Cause::Status(status, host) => DeployError::Status { status, host },
+            Cause::Status { status, host, .. } => DeployError::Status { status, host },
             Cause::Slow(rate) => DeployError::TooSlow { host, rate, received },
             Cause::Text(cause) => {
                 let attempts = self.places.failures();
@@ -210,16 +215,30 @@ enum Trouble {
 /// Why an attempt is worth another.
 #[derive(Debug)]
 enum Cause {
-    Status(u16, String),
+    Status {
+        status: u16,
+        host: String,
+        /// How long the server wants to be left alone.
+        asked: Option<Duration>,
+    },
     /// Bytes per second.
     Slow(u64),
     Text(String),
 }
 
+impl Cause {
+    fn asked(&self) -> Duration {
+        match self {
+            Self::Status { asked, .. } => asked.unwrap_or_default(),
+            Self::Slow(_) | Self::Text(_) => Duration::ZERO,
+        }
+    }
+}
+
 impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Status(status, host) => write!(f, "HTTP {status} from {host}"),
+            Self::Status { status, host, .. } => write!(f, "HTTP {status} from {host}"),
             Self::Slow(rate) => write!(f, "only {rate} bytes per second"),
             Self::Text(text) => f.write_str(text),
         }

@@ -42,6 +42,8 @@ pub struct Timing {
     pub first_wait: Duration,
     /// Longest wait between attempts.
     pub longest_wait: Duration,
+    /// Longest wait that a server is granted which asks for one (`Retry-After`).
+    pub longest_asked: Duration,
     /// Most time for the kernel to show the new partitions.
     pub partitions: Duration,
     /// Wait between looks for them.
@@ -59,6 +61,7 @@ impl Default for Timing {
             attempts: 8,
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(20),
+            longest_asked: Duration::from_secs(120),
             partitions: Duration::from_secs(20),
             partition_poll: Duration::from_millis(200),
             stop: Duration::from_secs(120),

@@ -36,6 +36,10 @@ pub(super) enum Zeros {
     Refuses,
     /// It says that it did.
     Forgets,
+    /// It says that it did, and did the first time.
+    ForgetsLater,
+    /// It says that it did, and leaves what is not a multiple of 64 KiB at the end.
+    Rounds,
 }
 
 pub(super) struct FileTarget {
@@ -45,6 +49,8 @@ pub(super) struct FileTarget {
     faults: Mutex<Faults>,
     calls: AtomicU64,
     rereads: AtomicU64,
+    /// How often it was asked for zeros of its own.
+    asked: Arc<AtomicU64>,
     /// Bytes it was sent.
     sent: Arc<AtomicU64>,
     /// Numbers of the partitions the kernel was told of.
@@ -81,6 +87,7 @@ impl FileTarget {
             faults: Mutex::default(),
             calls: AtomicU64::new(0),
             rereads: AtomicU64::new(0),
+            asked: Arc::default(),
             sent: Arc::default(),
             told: Arc::default(),
             log: None,
@@ -196,9 +203,16 @@ impl BlockDevice for FileDisk {
         assert_eq!((offset % sector, len % sector), (0, 0), "unaligned zeros");
         assert!(offset + len <= self.0.size, "zeros beyond the disk");
         let zeros = self.0.faults.lock().unwrap().zeros;
-        if zeros == Zeros::Makes {
-            self.0.note(|| Op::Write(offset, vec![0; usize::try_from(len).unwrap()]));
-            self.0.file.write_all_at(&vec![0; usize::try_from(len).unwrap()], offset)?;
+        let made = match zeros {
+            Zeros::Makes => len,
+            Zeros::ForgetsLater if self.0.asked.fetch_add(1, Ordering::Relaxed) == 0 => len,
+            Zeros::Rounds => len - len % (64 << 10),
+            Zeros::Refuses | Zeros::Forgets | Zeros::ForgetsLater => 0,
+        };
+        if made > 0 {
+            let made = vec![0; usize::try_from(made).unwrap()];
+            self.0.note(|| Op::Write(offset, made.clone()));
+            self.0.file.write_all_at(&made, offset)?;
         }
         Ok(zeros != Zeros::Refuses)
     }
@@ -259,6 +273,7 @@ impl Target for FileTarget {
             faults: Mutex::new(*self.faults.lock().unwrap()),
             calls: AtomicU64::new(0),
             rereads: AtomicU64::new(0),
+            asked: Arc::clone(&self.asked),
             sent: Arc::clone(&self.sent),
             told: Arc::clone(&self.told),
             log: self.log.clone(),

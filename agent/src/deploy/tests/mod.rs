@@ -46,6 +46,7 @@ fn client() -> ImageClient {
         attempts: 4,
         first_wait: Duration::from_millis(1),
         longest_wait: Duration::from_millis(4),
+        longest_asked: Duration::from_millis(60),
         partitions: Duration::from_secs(2),
         partition_poll: Duration::from_millis(5),
         stop: Duration::from_secs(2),

@@ -21,8 +21,12 @@ pub(super) enum Answer {
     Trickle,
     /// The whole file, whatever range was asked for; cut after this many bytes.
     NoRanges(usize),
+    /// The whole file without a word of its length, and then no end of it.
+    Endless,
     /// A status without a body.
     Status(u16),
+    /// Trouble, and how many seconds to leave it alone.
+    Later(u64),
     /// A redirect.
     Redirect(String),
     /// Headers of another version of the file.
@@ -120,6 +124,18 @@ async fn serve(mut stream: TcpStream, plan: &Mutex<Plan>) -> std::io::Result<()>
             let head = format!("HTTP/1.1 {status} No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             return stream.write_all(head.as_bytes()).await;
         }
+        Answer::Later(seconds) => {
+            let head = format!(
+                "HTTP/1.1 503 No\r\nretry-after: {seconds}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            return stream.write_all(head.as_bytes()).await;
+        }
+        Answer::Endless => {
+            let head = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n", body.len());
+            stream.write_all(head.as_bytes()).await?;
+            stream.write_all(&body).await?;
+            return stream.shutdown().await;
+        }
         Answer::Redirect(to) => {
             let head = format!(
                 "HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -129,7 +145,10 @@ async fn serve(mut stream: TcpStream, plan: &Mutex<Plan>) -> std::io::Result<()>
         _ => {}
     }
     if asked > body.len() || (asked == body.len() && asked > 0) {
-        return stream.write_all(b"HTTP/1.1 416 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+        let head = format!(
+            "HTTP/1.1 416 No\r\ncontent-range: bytes */{announced}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
+        return stream.write_all(head.as_bytes()).await;
     }
     let etag = if matches!(answer, Answer::Replaced) { "\"other\"" } else { "\"one\"" };
     let from = if matches!(answer, Answer::NoRanges(_)) { 0 } else { asked };

@@ -228,3 +228,42 @@ async fn zeros_are_not_sent_to_a_disk_that_makes_them_and_are_to_one_that_does_n
     assert_eq!(difference(sent[1], sent[0]), 6);
     assert_eq!(difference(sent[2], sent[1]), 0, "a disk that forgets is found out before it matters");
 }
+
+/// Nothing is read back in the end here, as with an image of many GiB.
+#[tokio::test]
+async fn a_disk_that_makes_zeros_only_sometimes_or_only_in_part_is_found_out() {
+    let mut image = gpt_image(12 * MIB + 4096, 512);
+    for zeros in [3 * MIB..5 * MIB, 6 * MIB..8 * MIB, 9 * MIB..11 * MIB] {
+        image[zeros].fill(0);
+    }
+    // A run that ends inside of what such a disk rounds to: the image's last block is a short one.
+    image[12 * MIB..].fill(0);
+    let server = Server::honest(&image).await;
+    for zeros in [Zeros::ForgetsLater, Zeros::Rounds] {
+        let target = FileTarget::with_faults(14 * MIB as u64, Faults { zeros, ..Faults::default() });
+        let order = Order { verify: Verify::Off, ..order(&server, sha256(&image)) };
+        run_order(&order, &target, false).await.unwrap();
+        let content = target.content();
+        let same = content[34 * 512..12 * MIB - 512] == image[34 * 512..12 * MIB - 512];
+        assert!(same && content[12 * MIB..image.len()] == image[12 * MIB..], "{zeros:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_in_trouble_is_left_alone_for_as_long_as_it_asks_within_reason() {
+    let image = gpt_image(3 * MIB, 512);
+    for (asked, least) in [(0, 0), (3600, 60)] {
+        let server = Server::start(&image, &[Answer::Later(asked)], Answer::Honest).await;
+        let begun = std::time::Instant::now();
+        run(&server, sha256(&image), &FileTarget::new(DISK, 512)).await.unwrap();
+        assert!(begun.elapsed() >= Duration::from_millis(least), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn an_image_of_untold_length_whose_last_chunk_is_lost_is_whole() {
+    let image = gpt_image(3 * MIB, 512);
+    let server = Server::start(&image, &[Answer::Endless], Answer::Honest).await;
+    run(&server, sha256(&image), &FileTarget::new(DISK, 512)).await.unwrap();
+    assert_eq!(server.requests().len(), 2);
+}
