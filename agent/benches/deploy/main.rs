@@ -15,10 +15,15 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
+use tikv_jemallocator::Jemalloc;
 
 use self::image::{Format, Image};
 use self::measure::{Cost, measure};
 use self::target::Loop;
+
+/// As in the agent.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 #[derive(Parser)]
 #[command(about = "Measures the deploy pipeline; results as a Markdown table")]

@@ -195,7 +195,8 @@ async fn exchange<S>(
         request.extensions_mut().insert(ConnectInfo(peer));
         let (mut router, slots) = (router.clone(), slots.clone());
         async move {
-            let mut answer = router.as_service::<hyper::body::Incoming>().ready().await?.call(request).await?;
+            let mut answer =
+                router.as_service::<hyper::body::Incoming>().ready().await?.call(request).await?;
             if slots.crowded() {
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }

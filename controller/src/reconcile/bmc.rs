@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farrier_shared::contract::{HostKey, Time};
-use farrier_shared::lifecycle::BmcObservation;
 use farrier_shared::lifecycle::fault::Transient;
+use farrier_shared::lifecycle::{BmcObservation, host_view};
 use farrier_shared::resource::{PhysicalHost, Secret};
 
 use super::{Key, Next, PassError, Shell};
@@ -64,12 +64,17 @@ impl Shell {
         }
         let observation = self.ask(&host).await?;
         let shown = observation.clone();
+        let news = host_view::is_news(&host, &observation);
         let failures = self.memory.observed(&host, observation);
+        if !news {
+            self.memory.observation_used(&host, &shown);
+        }
         let again = Some(match shown {
             BmcObservation::Up(_) => until_its_turn(key, self.ctx.clock.now(), self.ctx.timings.healthy),
             _ => shown.ask_again(failures, &self.ctx.timings),
         });
-        Ok(Next { again, wake: vec![Key::Host(key.clone())], ..Next::default() })
+        let wake = if news { vec![Key::Host(key.clone())] } else { Vec::new() };
+        Ok(Next { again, wake, ..Next::default() })
     }
 }
 

@@ -56,9 +56,9 @@ impl Shell {
         self.memory.observation_used(&host, &observed);
         let mut next = next(key, &host, &decision, &observed, consumer_key, written);
         if next.again >= Some(self.ctx.timings.healthy) {
-            // Each look at its BMC wakes the host. Its own timer is for when that is not so; as long as the BMC's, it
-            // would end at the same moment and every look would cost two passes.
-            next.again = next.again.map(|again| again + again / 4);
+            // Every change wakes the host, and so does each look at its BMC that tells something new. Its own timer is
+            // for what nobody thought of.
+            next.again = Some(self.ctx.timings.settled);
         }
         if self.memory.reached_otherwise(&host) {
             // Somebody corrected the address, perhaps: that must not wait for the next look.

@@ -2,6 +2,7 @@
 
 use super::credentials::{Credentials, CredentialsRead};
 use super::failure;
+use super::fault::BmcObservation;
 use super::reasons;
 use crate::contract::name::{HostKey, Name};
 use crate::resource::condition::{self, Truth};
@@ -81,4 +82,18 @@ pub fn in_provisioning_substate(host: &PhysicalHost) -> bool {
     is_claimed(host)
         && (matches!(host.status.state, HostState::Inspecting | HostState::Deploying | HostState::Ready)
             || run_failed(host))
+}
+
+/// Whether a pass over the host would make anything of what its BMC said. A host without a run, whose BMC answers as it
+/// did before, stays as it is: most looks at a fleet are of that kind.
+pub fn is_news(host: &PhysicalHost, seen: &BmcObservation) -> bool {
+    let status = &host.status;
+    let BmcObservation::Up(facts) = seen else { return true };
+    let settled = matches!(status.state, HostState::Available | HostState::Ready)
+        && condition::get(&status.conditions, reasons::REDFISH_CONNECTION_READY)
+            .is_some_and(|c| c.status == Truth::True);
+    let told = facts.power.is_none_or(|power| status.observed_power_state == power.as_str())
+        && facts.details.as_ref().is_none_or(|details| status.hardware_details.as_ref() == Some(details))
+        && facts.addresses.as_ref().is_none_or(|addresses| status.addresses == *addresses);
+    !(settled && told)
 }

@@ -85,7 +85,7 @@ fn ready(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -> Mac
     draft.status.initialization = Some(Initialization { provisioned: Some(true) });
     draft.phase(MachinePhase::Provisioned);
     let after = cut_token(facts, host, false);
-    draft.decide(before, after, timings.healthy)
+    draft.decide(before, after, timings.settled)
 }
 
 /// Being written. The host alone keeps the deadline: a success and a deadline are weighed in one place, so a
@@ -254,7 +254,7 @@ fn waits_for_bmc(host: &PhysicalHost, clock: &Clock<'_>) -> bool {
 /// Failed for good: nothing is reconciled any more but the end of its token.
 pub(super) fn failed_already(facts: &MachineFacts<'_>, draft: Draft) -> MachineDecision {
     let after = facts.host().map(|host| cut_token(facts, host, true)).unwrap_or_default();
-    let untouched = draft.untouched(facts.clock.timings.healthy);
+    let untouched = draft.untouched(facts.clock.timings.settled);
     MachineDecision { effects: after, ..untouched }
 }
 

@@ -33,6 +33,8 @@ pub struct Timings {
     pub power_recheck_after: Duration,
     /// Between passes over a host that is well.
     pub healthy: Duration,
+    /// Between passes over what is where it is to be, and is woken by every change: for what nobody thought of.
+    pub settled: Duration,
     /// Between passes over a host whose BMC does not answer.
     pub bmc_unreachable: Duration,
     /// Between passes over a host whose BMC may not be asked.
@@ -76,6 +78,7 @@ impl Default for Timings {
             token_grace: minutes(5),
             power_recheck_after: minutes(2),
             healthy: minutes(5),
+            settled: minutes(60),
             bmc_unreachable: Duration::from_secs(15),
             bmc_unauthorized: minutes(5),
             bmc_patience: minutes(2),

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use farrier_shared::lifecycle::fault::{Failure, Refusal, Transient};
-use farrier_shared::lifecycle::{BmcObservation, HostEffect, MachineEffect, SignalKey};
+use farrier_shared::lifecycle::host_view::is_news;
+use farrier_shared::lifecycle::{BmcFacts, BmcObservation, HostEffect, MachineEffect, PowerState, SignalKey};
 use farrier_shared::resource::HostState::{Available, Deploying, Error, InUse, Inspecting, Ready};
 use farrier_shared::resource::condition::Truth;
+use farrier_shared::resource::host::{Address, HardwareDetails};
 use farrier_shared::resource::machine::MachinePhase;
 
 use crate::bench::{Bench, down};
@@ -51,6 +53,41 @@ fn s116_an_outage_before_the_run_is_an_error_and_said_once() {
         assert_eq!(decision.requeue, Duration::from_secs(15));
         bench.wait(15);
         assert!(bench.observe(&down()).effects.is_empty());
+    }
+}
+
+/// What is no news is not looked at, so it must be nothing that a pass would make anything of.
+#[test]
+fn a_look_that_tells_a_settled_host_nothing_new_is_no_news() {
+    let known = BmcFacts {
+        power: Some(PowerState::On),
+        details: Some(HardwareDetails { model: "Anvil".to_owned(), ..HardwareDetails::default() }),
+        addresses: Some(vec![Address { kind: "InternalIP".to_owned(), address: "192.0.2.1".to_owned() }]),
+    };
+    let other = [
+        BmcFacts { power: Some(PowerState::Off), ..known.clone() },
+        BmcFacts { details: Some(HardwareDetails::default()), ..known.clone() },
+        BmcFacts { addresses: Some(Vec::new()), ..known.clone() },
+    ];
+    for state in [Available, InUse, Inspecting, Deploying, Ready, Error] {
+        let mut bench = Bench::at(state);
+        bench.observe(&BmcObservation::Up(known.clone()));
+        let settled = matches!(bench.state(), Available | Ready);
+        for facts in [known.clone(), BmcFacts::default()] {
+            let seen = BmcObservation::Up(facts);
+            assert_eq!(is_news(&bench.host, &seen), !settled, "{state:?} {seen:?}");
+            if settled {
+                assert_eq!(bench.observe(&seen).effects, [], "{state:?} {seen:?}");
+            }
+        }
+        for facts in other.clone() {
+            assert!(is_news(&bench.host, &BmcObservation::Up(facts)), "{state:?}");
+        }
+        for trouble in [down(), failed(Failure::Login), refused(Refusal::CredentialsNotAuthorized)] {
+            assert!(is_news(&bench.host, &trouble), "{state:?}");
+        }
+        bench.observe(&down());
+        assert!(is_news(&bench.host, &BmcObservation::Up(known.clone())), "{state:?}");
     }
 }
 
