@@ -162,7 +162,7 @@ fn brisk() -> Policy {
         first_wait: ms(1),
         longest_wait: ms(4),
         poll: ms(10),
-        patience: ms(300),
+        patience: ms(1500),
         ..Policy::default()
     }
 }
@@ -244,7 +244,7 @@ async fn what_may_pass_is_tried_until_patience_ends_and_what_cannot_once() {
 
 #[tokio::test]
 async fn trouble_that_passes_is_no_failure() {
-    let trouble = [503, 429, 500, 408].map(Answer::Status).repeat(3);
+    let trouble: Vec<_> = [503, 429, 500, 408].repeat(3).into_iter().map(Answer::Status).collect();
     let controller = Controller::start(&trouble, Answer::Status(202)).await;
     controller.client().report(&InspectionReport::default()).await.unwrap();
     assert_eq!(controller.seen().len(), 13);
