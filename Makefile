@@ -17,6 +17,8 @@ CARGO = $(shell tests/setup/cargo.sh)
 RUN = PATH="$(dir $(CARGO)):$$PATH" $(CARGO)
 # The lab makes network namespaces.
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=CARGO_TARGET_DIR)
+# What the lab needs. With the tests built as well, the same libraries serve both: two sets are compiled otherwise.
+PROGRAMS = -p farrier-controller -p farrier-image -p farrier-tests
 LAB = $(ROOT) $(TARGET_DIR)/debug/farrier-lab --build-dir $(BUILD)
 
 .PHONY: help
@@ -29,6 +31,7 @@ demo: programs image target-os ## Build everything, boot a virtual machine, prov
 	@$(LAB) demo
 
 .PHONY: test
+test: PROGRAMS = --workspace --bins --tests
 test: check unit bench-smoke fuzz histories image-full e2e ## Prove everything: format, lints, unit tests, fuzzing, documentation, licences, end-to-end runs
 
 .PHONY: deps
@@ -39,7 +42,7 @@ deps: ## Install what building and the lab need
 .PHONY: programs
 programs: deps ## Build the controller and the lab
 	@echo "== programs: controller, image builder, lab"
-	@$(RUN) build --locked -p farrier-controller -p farrier-image -p farrier-tests
+	@$(RUN) build --locked $(PROGRAMS)
 
 .PHONY: build
 build: deps ## Build what an operator installs: the controller, optimised, and the inspection image
@@ -116,7 +119,7 @@ bench: deps ## Measure the deploy pipeline beside curl | decompressor | dd
 .PHONY: bench-smoke
 bench-smoke: deps ## Run the benchmark of the pipeline once, small and not optimised
 	@echo "== bench-smoke: the benchmark of the deploy pipeline itself"
-	@$(RUN) bench --locked --profile dev -p farrier-agent --bench deploy -- --size 64 --runs 1 --no-loop
+	@$(RUN) bench --locked --profile dev --workspace --bench deploy -- --size 64 --runs 1 --no-loop
 
 .PHONY: e2e
 e2e: image target-os ## End-to-end runs in virtual machines

@@ -37,7 +37,7 @@ pub async fn give(given: &Given) -> Result<()> {
     let mut lab = Lab::open(&given.dir).await?;
     say("the controller: farrier serve, with its own CA, database and image server");
     let controller = lab.controller(&given.inspection, ServeOptions::default()).await?;
-    let server = lab.server(ServerPlan::new("anvil")).await?;
+    let server = lab.server(ServerPlan { packages: 2, ..ServerPlan::new("anvil") }).await?;
     say("a server, off: UEFI firmware, two packages of two cores, two empty disks, a Redfish BMC");
     enrol(given, &controller, &server).await?;
     order(given, &controller).await?;

@@ -13,13 +13,13 @@ use crate::lab::{Server, ServerPlan, until};
 use crate::partitions::MIB;
 
 /// Bytes of the image a second: slow enough that there is a write to disturb, three times.
-const RATE: u64 = 3 * MIB;
+const RATE: u64 = 2 * MIB;
 /// What a link has to bring to be the one that carries the write; more than the other would be told besides.
 const CARRIED: u64 = MIB;
 /// From a cable's return to the bond's knowledge of it, many times over.
-const RETURN: Duration = Duration::from_secs(3);
+const RETURN: Duration = Duration::from_secs(8);
 /// How long the news of what goes on may take.
-const MOMENT: Duration = Duration::from_secs(2);
+const MOMENT: Duration = Duration::from_secs(6);
 /// From the order to the write.
 const WRITE_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// How long the image may keep a link waiting: TCP takes its time after a loss.

@@ -1,38 +1,18 @@
-//! Machines as they come: disks of every kind, another firmware, little memory.
+//! Machines as they come: disks of 4096-byte sectors, another firmware, little memory.
 
 use anyhow::{Result, ensure};
 
 use super::Given;
 use super::install::Install;
 use crate::archive;
-use crate::lab::{DiskPlan, ServerPlan};
+use crate::lab::ServerPlan;
 use crate::partitions::{MIB, Sector};
 use crate::qemu::{Bus, Firmware};
 use crate::synthetic::{Oem, image};
 
-/// A machine whose first disk is on `bus`, with a larger one beside it.
-fn with_disk(bus: Bus, sector: Sector) -> ServerPlan {
-    let disks = [DiskPlan { bus, size: 2 << 30, sector }, DiskPlan { bus, size: 3 << 30, sector }];
-    ServerPlan { disks, ..ServerPlan::new("anvil") }
-}
-
-pub(super) async fn nvme(given: &Given) -> Result<()> {
-    Install::of(&given.os.plain, with_disk(Bus::Nvme, Sector::B512)).run(given).await?;
-    Ok(())
-}
-
-pub(super) async fn ahci(given: &Given) -> Result<()> {
-    Install::of(&given.os.plain, with_disk(Bus::Ahci, Sector::B512)).run(given).await?;
-    Ok(())
-}
-
-pub(super) async fn scsi(given: &Given) -> Result<()> {
-    Install::of(&given.os.plain, with_disk(Bus::Scsi, Sector::B512)).run(given).await?;
-    Ok(())
-}
-
 pub(super) async fn native_sectors(given: &Given) -> Result<()> {
-    Install::of(&given.os.native, with_disk(Bus::Nvme, Sector::B4096)).run(given).await?;
+    let plan = ServerPlan::new("anvil").with_disks(Bus::Nvme, Sector::B4096);
+    Install::of(&given.os.native, plan).run(given).await?;
     Ok(())
 }
 

@@ -80,7 +80,7 @@ const fn minutes(count: u64) -> Duration {
 const NOCLOUD: &str = "nocloud";
 
 /// Every case; the longest first, so that the last to end is not the last to begin.
-pub const CASES: [Case; 22] = [
+pub const CASES: [Case; 19] = [
     Case {
         name: NOCLOUD,
         shows: "Debian's cloud-init reads what was planted for it, does it, and has no complaint",
@@ -107,13 +107,13 @@ pub const CASES: [Case; 22] = [
     },
     Case {
         name: "two-networks",
-        shows: "without BOOTIF the agent finds the card that leads to the controller, which is the second",
+        shows: "without BOOTIF the agent finds the card that leads to the controller, the second; NVMe disks",
         limit: minutes(25),
         body: |given| Box::pin(networks::two(given)),
     },
     Case {
         name: "vlan",
-        shows: "the agent talks in the VLAN it is told, where alone the controller is",
+        shows: "the agent talks in the VLAN it is told, where alone the controller is; SATA disks",
         limit: minutes(25),
         body: |given| Box::pin(networks::vlan(given)),
     },
@@ -125,27 +125,9 @@ pub const CASES: [Case; 22] = [
     },
     Case {
         name: "ipv6",
-        shows: "where DHCP gives IPv4 to firmware alone, agent and installed system work over IPv6",
+        shows: "where DHCP gives IPv4 to firmware alone, agent and system work over IPv6; SCSI disks",
         limit: minutes(25),
         body: |given| Box::pin(networks::ipv6(given)),
-    },
-    Case {
-        name: "nvme",
-        shows: "an NVMe disk is written and boots",
-        limit: minutes(25),
-        body: |given| Box::pin(machines::nvme(given)),
-    },
-    Case {
-        name: "ahci",
-        shows: "a SATA disk is written and boots",
-        limit: minutes(25),
-        body: |given| Box::pin(machines::ahci(given)),
-    },
-    Case {
-        name: "virtio-scsi",
-        shows: "a SCSI disk is written and boots",
-        limit: minutes(25),
-        body: |given| Box::pin(machines::scsi(given)),
     },
     Case {
         name: "4kn",

@@ -1,4 +1,5 @@
-//! Networks as they are cabled: a card that leads nowhere, a VLAN, IPv6 alone.
+//! Networks as they are cabled: a card that leads nowhere, a VLAN, IPv6 alone; each with disks of another kind, which
+//! have nothing to do with it and would cost a run of their own.
 
 use std::net::Ipv4Addr;
 
@@ -8,10 +9,12 @@ use serde_json::Value;
 use super::Given;
 use super::install::Install;
 use crate::lab::{Addressing, CONTROLLER6, ServerPlan, VLAN_ADDRESS, Wire};
+use crate::partitions::Sector;
+use crate::qemu::Bus;
 
 pub(super) async fn two(given: &Given) -> Result<()> {
     let wires = [Wire::Elsewhere, Wire::Provisioning];
-    let plan = ServerPlan { wires, ..ServerPlan::new("anvil") };
+    let plan = ServerPlan { wires, ..ServerPlan::new("anvil").with_disks(Bus::Nvme, Sector::B512) };
     Install { bootif: false, ..Install::of(&given.os.plain, plan) }.run(given).await?;
     Ok(())
 }
@@ -21,7 +24,7 @@ pub(super) async fn vlan(given: &Given) -> Result<()> {
     let plan = ServerPlan {
         wires: [Wire::Trunk, Wire::Provisioning],
         options: &[("vlan", "77")],
-        ..ServerPlan::new("anvil")
+        ..ServerPlan::new("anvil").with_disks(Bus::Ahci, Sector::B512)
     };
     let usual = Install::of(&given.os.plain, plan);
     let addressing = Addressing::Isolated;
@@ -46,7 +49,8 @@ pub(super) async fn vlan(given: &Given) -> Result<()> {
 
 /// The firmware boots over IPv4; no agent or system gets an IPv4 address.
 pub(super) async fn ipv6(given: &Given) -> Result<()> {
-    let usual = Install::of(&given.os.plain, ServerPlan::new("anvil"));
+    let plan = ServerPlan::new("anvil").with_disks(Bus::Scsi, Sector::B512);
+    let usual = Install::of(&given.os.plain, plan);
     let address = CONTROLLER6.into();
     Install { addressing: Addressing::Ipv6, controller: address, room: address, ..usual }.run(given).await?;
     Ok(())

@@ -27,7 +27,7 @@ const STATES: [&str; 6] = ["", "Available", "InUse", "Inspecting", "Deploying", 
 pub(super) async fn run(given: &Given) -> Result<()> {
     let mut lab = Lab::open(&given.dir).await?;
     let controller = lab.controller(&given.inspection, ServeOptions::default()).await?;
-    let server = lab.server(ServerPlan::new("anvil")).await?;
+    let server = lab.server(ServerPlan { packages: 2, ..ServerPlan::new("anvil") }).await?;
     server.machine.hold_resets().await?;
     let watched = given.dir.join("watch.jsonl");
     let watch = controller

@@ -20,6 +20,8 @@ pub struct ServerPlan {
     pub disks: [DiskPlan; 2],
     /// Where its two network cards are plugged in; it boots from the first one that sees the controller.
     pub wires: [Wire; 2],
+    /// Processor packages of two cores each. The processors are emulated on few real ones, so no more than are looked at.
+    pub packages: u32,
     /// Memory, in MiB.
     pub memory_mib: u64,
     /// What it starts with.
@@ -55,11 +57,18 @@ impl ServerPlan {
             name: name.to_owned(),
             disks: [DiskPlan::new(Bus::Virtio, 2 << 30), DiskPlan::new(Bus::Nvme, 3 << 30)],
             wires: [Wire::Provisioning; 2],
+            packages: 1,
             memory_mib: 1536,
             firmware: Firmware::Uefi,
             options: &[],
             runs: true,
         }
+    }
+
+    /// The same with both disks on this bus, the larger one second.
+    pub fn with_disks(self, bus: Bus, sector: Sector) -> Self {
+        let disks = [DiskPlan { bus, size: 2 << 30, sector }, DiskPlan { bus, size: 3 << 30, sector }];
+        Self { disks, ..self }
     }
 }
 
@@ -190,7 +199,7 @@ fn hardware(plan: &ServerPlan, dir: &Path, unique: u8, network: &mut Network) ->
         product: "Anvil 2000".to_owned(),
         serial: format!("ANVIL-{unique:04}"),
         firmware: plan.firmware,
-        sockets: 2,
+        sockets: plan.packages,
         cores: 2,
         memory_mib: plan.memory_mib,
         disks: plan.disks.iter().enumerate().map(disk).collect(),
