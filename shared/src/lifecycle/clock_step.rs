@@ -34,7 +34,12 @@ impl ClockStep {
     /// Moves what the deadlines of a host's run and the repeat of its boot script go by.
     pub fn apply_to_host(self, status: &mut PhysicalHostStatus) {
         let consumed = status.bootstrap.as_mut().and_then(|b| b.boot_nonce_consumed_at.as_mut());
-        let times = [status.inspection_timestamp.as_mut(), status.deploying_timestamp.as_mut(), consumed];
+        let times = [
+            status.inspection_timestamp.as_mut(),
+            status.deploying_timestamp.as_mut(),
+            status.bmc_fault_since.as_mut(),
+            consumed,
+        ];
         let conditions = status.conditions.iter_mut().filter(|c| {
             [reasons::HOST_INSPECTED, reasons::REDFISH_CONNECTION_READY].contains(&c.kind.as_str())
         });

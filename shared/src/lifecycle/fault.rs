@@ -162,6 +162,12 @@ pub(super) struct Fault {
     pub(super) message: String,
 }
 
+/// Whether a fault of this reason is waited out however long it lasts: nobody answers, or the operator has not
+/// consented yet.
+pub(super) fn is_waited_out(reason: &str) -> bool {
+    [reasons::BMC_UNREACHABLE, reasons::CREDENTIALS_NOT_AUTHORIZED].contains(&reason)
+}
+
 impl BmcObservation {
     /// The fault this observation is, if it is one.
     pub(super) fn fault(&self, timings: &Timings) -> Option<Fault> {

@@ -1,7 +1,7 @@
 //! The part of a host's pass that follows what is observed: the BMC, the clock, the claim.
 
 use super::deadline::Deadline;
-use super::fault::BmcObservation;
+use super::fault::{BmcObservation, is_waited_out};
 use super::history::HistoryEntry;
 use super::host::{HostEffect, consumer_paused};
 use super::host_pass::Pass;
@@ -25,6 +25,7 @@ impl Pass<'_> {
                 "The BMC answers",
             );
             let status = &mut self.host.status;
+            status.bmc_fault_since = None;
             if let Some(power) = seen.power {
                 power.as_str().clone_into(&mut status.observed_power_state);
             }
@@ -36,6 +37,10 @@ impl Pass<'_> {
             }
         } else if let Some(fault) = self.facts.bmc.fault(self.facts.clock.timings) {
             self.set_condition(reasons::REDFISH_CONNECTION_READY, Truth::False, fault.reason, &fault.message);
+            // The condition's own time is that of any trouble: a BMC that was away for an hour and then answers with a
+            // fault while it starts has had that fault for a moment.
+            let since = self.host.status.bmc_fault_since.unwrap_or(self.now());
+            self.host.status.bmc_fault_since = (!is_waited_out(fault.reason)).then_some(since);
             self.apply_fault(fault.reason, &fault.message);
         }
     }

@@ -4,6 +4,7 @@ use super::boot_plan::BootPlan;
 use super::credentials::CredentialsRead;
 use super::deadline::Clock;
 use super::failure;
+use super::fault::{self, is_waited_out};
 use super::hardware;
 use super::host_view;
 use super::machine::{BootstrapRead, MachineDecision, MachineEffect, MachineFacts};
@@ -133,7 +134,7 @@ fn inspecting(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -
     // whatever the disk holds.
     let fetched = facts.credentials.bound(host).is_ok_and(|c| host_view::script_fetched(&host.status, c));
     let long_dark = clock.now.since(began) > clock.timings.power_recheck_after
-        && host.status.observed_power_state == super::fault::PowerState::Off.as_str()
+        && host.status.observed_power_state == fault::PowerState::Off.as_str()
         && !fetched;
     let after = long_dark.then(|| MachineEffect::EnsurePoweredOn(host.metadata.key())).into_iter().collect();
     let left = ends.since(clock.now).max(clock.timings.soon);
@@ -242,12 +243,11 @@ fn host_error(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -
 /// operator's consent. Other faults have a while as well: a BMC that restarts, or is busy, answers anything, and a
 /// Secret that is replaced is gone for a moment.
 fn waits_for_bmc(host: &PhysicalHost, clock: &Clock<'_>) -> bool {
-    let passes = [reasons::BMC_UNREACHABLE, reasons::CREDENTIALS_NOT_AUTHORIZED];
     !host_view::run_failed(host)
         && condition::get(&host.status.conditions, reasons::REDFISH_CONNECTION_READY).is_some_and(|c| {
-            let young = c.last_transition_time <= clock.now
-                && clock.now.since(c.last_transition_time) < clock.timings.bmc_patience;
-            c.status == Truth::True || passes.contains(&c.reason.as_str()) || young
+            let since = host.status.bmc_fault_since.unwrap_or(c.last_transition_time);
+            let young = since <= clock.now && clock.now.since(since) < clock.timings.bmc_patience;
+            c.status == Truth::True || is_waited_out(&c.reason) || young
         })
 }
 

@@ -162,6 +162,9 @@ pub struct PhysicalHostStatus {
     /// Id of the current or last run; Farrier's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// Since when the BMC has answered with faults, as opposed to not at all; Farrier's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bmc_fault_since: Option<Time>,
     /// Conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

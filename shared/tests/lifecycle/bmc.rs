@@ -257,6 +257,31 @@ fn a_fault_that_passes_within_two_minutes_costs_no_machine() {
 }
 
 #[test]
+fn a_bmc_that_was_away_has_its_two_minutes_from_its_first_answer() {
+    let mut bench = Bench::at(InUse);
+    bench.observe(&down());
+    bench.wait(180);
+    bench.observe(&failed(Failure::Login));
+    bench.machine_pass();
+    assert_eq!(bench.machine_condition("InfrastructureReady").1, "WaitingForBMC");
+    // Another fault is no new beginning; nobody there is.
+    bench.wait(60);
+    bench.observe(&failed(Failure::Query));
+    bench.wait(59);
+    bench.machine_pass();
+    assert_eq!(bench.machine_condition("InfrastructureReady").1, "WaitingForBMC");
+    bench.observe(&down());
+    bench.wait(3600);
+    bench.observe(&failed(Failure::Query));
+    bench.wait(119);
+    bench.machine_pass();
+    assert_eq!(bench.machine_condition("InfrastructureReady").1, "WaitingForBMC");
+    bench.wait(1);
+    bench.machine_pass();
+    assert_eq!(bench.machine_condition("InfrastructureReady").1, "PhysicalHostError");
+}
+
+#[test]
 fn a_login_that_is_refused_is_tried_so_seldom_that_no_account_is_locked() {
     let mut bench = Bench::at(Ready);
     let waits: Vec<u64> = (1..=7)
