@@ -7,7 +7,7 @@ use super::reasons;
 use crate::contract::digest::Digest;
 use crate::contract::web_url::WebUrl;
 use crate::resource::HostState;
-use crate::resource::condition::Truth;
+use crate::resource::condition::{self, Truth};
 use crate::resource::machine::MachinePhase;
 
 /// What there is to do about the digest before anything else.
@@ -65,6 +65,12 @@ pub(super) fn apply_digest_step(
         DigestStep::Pin(url, digest) => {
             draft.status.target_image_digest = Some(digest);
             draft.status.target_image_digest_url = Some(url);
+            // What was waited for is over, and there may be no host for a long time.
+            let text = match facts.host() {
+                Some(_) => "The host is claimed and not installed yet",
+                None => "The image's digest is known, a host is looked for",
+            };
+            draft.not_ready(reasons::PHYSICAL_HOST_NOT_READY, text);
             draft.decide(Vec::new(), Vec::new(), timings.soon)
         }
         DigestStep::Fetch(url) => {
@@ -108,6 +114,10 @@ fn no_host(facts: &MachineFacts<'_>, mut draft: Draft, error: &NoHost) -> Machin
     let timings = facts.clock.timings;
     let message = error.to_string();
     let associated = reasons::PHYSICAL_HOST_ASSOCIATED;
+    // Whatever was waited for before, it is a host by now. Where nothing was, the condition begins with the claim.
+    if condition::get(&draft.status.conditions, reasons::INFRASTRUCTURE_READY).is_some() {
+        draft.not_ready(reasons::PHYSICAL_HOST_NOT_READY, &message);
+    }
     match error {
         NoHost::Selector(_) => {
             draft.set(associated, Truth::False, reasons::INVALID_HOST_SELECTOR, &message);

@@ -5,10 +5,11 @@ use std::time::Duration;
 use farrier_shared::contract::digest::Digest;
 use farrier_shared::contract::web_url::WebUrl;
 use farrier_shared::lifecycle::digest_url::{Backoff, ChecksumError, file_name, parse_checksum_file};
-use farrier_shared::lifecycle::{DigestRead, MachineEffect, Timings};
+use farrier_shared::lifecycle::{DigestRead, MachineEffect, Timings, claim};
 use farrier_shared::resource::HostState::{Available, Deploying, InUse};
 
 use crate::bench::Bench;
+use crate::objects::machine_named;
 
 const HEX: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 const OTHER: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
@@ -110,6 +111,26 @@ fn s160_the_digest_is_pinned_before_any_claim() {
     assert_eq!(bench.machine.status.target_image_digest, Some(Digest::from_bytes([9; 32])));
     let decision = bench.machine_pass();
     assert!(decision.effects.iter().any(|e| matches!(e, MachineEffect::Claim(_))));
+}
+
+#[test]
+fn a_machine_that_has_its_digest_and_no_host_waits_for_a_host() {
+    let mut bench = by_url(Available);
+    bench.host.spec.consumer_ref = Some(claim::reference_to(&machine_named("other")));
+    bench.machine_pass();
+    assert_eq!(bench.machine_condition("InfrastructureReady").1, "WaitingForTargetImageDigest");
+    bench.digest = resolved(SUMS);
+    bench.machine_pass();
+    let told =
+        |bench: &Bench| (bench.machine_condition("InfrastructureReady"), bench.machine_condition("Ready"));
+    let (infrastructure, ready) = told(&bench);
+    assert_eq!(infrastructure.1, "PhysicalHostNotReady");
+    assert_eq!(infrastructure.2, "The image's digest is known, a host is looked for");
+    assert_eq!(ready.1, "PhysicalHostNotReady");
+    bench.machine_pass();
+    let associated = bench.machine_condition("PhysicalHostAssociated");
+    assert_eq!(associated.1, "WaitingForPhysicalHost");
+    assert_eq!(bench.machine_condition("InfrastructureReady").2, associated.2);
 }
 
 #[test]
