@@ -66,7 +66,7 @@ pub struct Settings {
     /// Connections one address may have open at a time; trusted proxies and this machine itself are free
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub connections_per_address: u32,
-    /// From boot to the inspection report
+    /// From boot to the inspection report; raise it for servers whose firmware takes longer
     #[arg(long, default_value = "10m", value_parser = duration)]
     pub inspection_timeout: Duration,
     /// From the report to the installed system, for an agent that tells no progress

@@ -143,7 +143,7 @@ fn fresh(
         token_issued_at: now,
         token_expires_at: now + timings.token_lifetime(),
         nonce: BootNonce::from_random(entropy.nonce),
-        nonce_expires_at: now + timings.nonce_lifetime,
+        nonce_expires_at: now + timings.nonce_lifetime(),
     }
 }
 

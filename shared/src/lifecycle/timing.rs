@@ -19,7 +19,7 @@ pub struct Timings {
     pub deployment_cap: Duration,
     /// How much later than the machine the host gives up an inspection by itself.
     pub inspection_slack: Duration,
-    /// Lifetime of a boot nonce.
+    /// Lifetime of a boot nonce while `inspection_timeout` is at its default or less.
     pub nonce_lifetime: Duration,
     /// How long after its first fetch the same client gets the same script again.
     pub nonce_retry_window: Duration,
@@ -100,14 +100,22 @@ impl Default for Timings {
 const DEFAULT_INSPECTION: Duration = minutes(10);
 
 impl Timings {
-    /// Lifetime of a fresh token: 60 minutes, and as much more as inspection may take beyond 10.
+    /// Lifetime of a fresh boot nonce: 10 minutes, or all the time inspection may take. A server whose firmware needs
+    /// longer than that to ask for its script is what the timeout is raised for.
+    pub fn nonce_lifetime(&self) -> Duration {
+        self.nonce_lifetime.max(self.inspection_timeout)
+    }
+
+    /// Lifetime of a fresh token: 60 minutes, and as much more as inspection may take beyond 10 and the script may be
+    /// waited for beyond its time.
     pub fn token_lifetime(&self) -> Duration {
-        self.token_lifetime + self.inspection_timeout.saturating_sub(DEFAULT_INSPECTION)
+        let waited = self.nonce_lifetime().saturating_sub(self.nonce_lifetime);
+        self.token_lifetime + self.inspection_timeout.saturating_sub(DEFAULT_INSPECTION) + waited
     }
 
     /// How long a token must still live to be kept for another boot.
     pub fn token_must_last(&self) -> Duration {
-        self.nonce_lifetime + self.inspection_timeout
+        self.nonce_lifetime() + self.inspection_timeout
     }
 
     /// Wait before the next try after this many failures in a row (one or more).

@@ -5,8 +5,8 @@ use std::time::Duration;
 use farrier_shared::lifecycle::boot::{BootDecision, decide_boot};
 use farrier_shared::lifecycle::credentials::{Refused, bearer, mirror};
 use farrier_shared::lifecycle::mint::{EnsureError, Ensured};
-use farrier_shared::lifecycle::{MachineEffect, PowerAction, PowerState};
-use farrier_shared::resource::HostState::{Deploying, Error, InUse, Inspecting, Ready};
+use farrier_shared::lifecycle::{MachineEffect, PowerAction, PowerState, Timings};
+use farrier_shared::resource::HostState::{Available, Deploying, Error, InUse, Inspecting, Ready};
 use farrier_shared::resource::machine::MachinePhase;
 
 use crate::bench::{Bench, Store, down};
@@ -70,15 +70,34 @@ fn s083_a_report_that_waits_to_be_taken_keeps_a_running_agents_token() {
 }
 
 #[test]
-fn s086_a_longer_inspection_stretches_the_token() {
-    let mut bench = Bench::new();
-    assert_eq!(bench.timings.token_lifetime(), Duration::from_secs(60 * 60));
-    bench.timings.inspection_timeout = Duration::from_secs(50 * 60);
-    assert_eq!(bench.timings.token_lifetime(), Duration::from_secs(100 * 60));
-    let kept_for = bench.timings.token_lifetime() - bench.timings.token_must_last();
-    assert_eq!(kept_for, Duration::from_secs(40 * 60));
-    bench.timings.inspection_timeout = Duration::from_secs(60);
-    assert_eq!(bench.timings.token_lifetime(), Duration::from_secs(60 * 60));
+fn s086_a_longer_inspection_stretches_nonce_and_token() {
+    let minutes = |n: u64| Duration::from_secs(n * 60);
+    // Inspection timeout, and what nonce and token then live; the token outlasts one boot by as much each time.
+    for (inspection, nonce, token) in [(10, 10, 60), (1, 10, 60), (15, 15, 70), (50, 50, 140)] {
+        let timings = Timings { inspection_timeout: minutes(inspection), ..Timings::default() };
+        assert_eq!(timings.nonce_lifetime(), minutes(nonce), "{inspection}");
+        assert_eq!(timings.token_lifetime(), minutes(token), "{inspection}");
+        let kept_for = timings.token_lifetime() - timings.token_must_last();
+        assert_eq!(kept_for, minutes(if inspection < 10 { 49 } else { 40 }), "{inspection}");
+    }
+}
+
+#[test]
+fn a_server_that_is_slow_to_boot_finds_its_script_within_a_raised_timeout() {
+    let mut bench = Bench::at(Available);
+    bench.timings.inspection_timeout = Duration::from_secs(30 * 60);
+    bench.machine_pass();
+    bench.pass();
+    bench.machine_pass();
+    bench.pass();
+    assert_eq!(bench.state(), Inspecting);
+    bench.wait(25 * 60);
+    fetch(&mut bench);
+    bench.wait(4 * 60);
+    bench.machine_pass();
+    assert_eq!(bench.machine.status.phase, Some(MachinePhase::Inspecting));
+    let token = bench.credentials.as_ref().unwrap().token.expose();
+    assert!(bench.read().verify_bearer(&bench.host, token, bench.now).is_ok());
 }
 
 #[test]
