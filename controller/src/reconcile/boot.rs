@@ -16,12 +16,11 @@ use crate::store::StoreError;
 impl Shell {
     pub(super) async fn boot(&self, machine: &Beskar7Machine, plan: &BootPlan) -> Result<(), PassError> {
         let store = &self.ctx.store;
-        let host = self.claimed(machine, &plan.host).await?;
-        let bmc = self.connect(&host).await?;
+        let bmc = self.connect(&not_paused(self.claimed(machine, &plan.host).await?)?).await?;
         let power = bmc.power_state().await.map_err(AskError::from)?;
 
         // Whatever is booted finds its credentials: they come before the power.
-        let host = self.claimed(machine, &plan.host).await?;
+        let host = not_paused(self.claimed(machine, &plan.host).await?)?;
         let stored = store.credentials(&plan.host).await?;
         let read = stored.as_ref().map_or(CredentialsRead::Absent, |s| CredentialsRead::Present(&s.value));
         let signals = store.signals(&plan.host).await?;
@@ -66,7 +65,7 @@ impl Shell {
     }
 
     pub(super) async fn ensure_powered_on(&self, key: &HostKey) -> Result<(), PassError> {
-        let bmc = self.connect(&self.host(key).await?).await?;
+        let bmc = self.connect(&not_paused(self.host(key).await?)?).await?;
         if bmc.power_state().await.map_err(AskError::from)? == PowerState::Off {
             tracing::info!(host = %key, "the host is off in the middle of its inspection, switching it on again");
             // Whoever forgot to switch on may have forgotten where to boot from.
@@ -76,12 +75,12 @@ impl Shell {
     }
 
     pub(super) async fn clear_boot_override(&self, key: &HostKey) -> Result<(), PassError> {
-        let bmc = self.connect(&self.host(key).await?).await?;
+        let bmc = self.connect(&not_paused(self.host(key).await?)?).await?;
         Ok(bmc.clear_boot_override().await.map_err(AskError::from)?)
     }
 
     pub(super) async fn power(&self, key: &HostKey, action: PowerAction) -> Result<(), PassError> {
-        let bmc = self.connect(&self.host(key).await?).await?;
+        let bmc = self.connect(&not_paused(self.host(key).await?)?).await?;
         Ok(bmc.reset(reset_kind(action)).await.map_err(AskError::from)?)
     }
 }
@@ -91,6 +90,14 @@ impl Shell {
 async fn boot_from_network(bmc: &dyn Bmc, how: ResetKind) -> Result<(), AskError> {
     bmc.set_boot_pxe_once(BootMode::AsConfigured).await?;
     Ok(bmc.reset(how).await?)
+}
+
+/// The host, unless the operator has paused it since the pass was decided.
+fn not_paused(host: PhysicalHost) -> Result<PhysicalHost, PassError> {
+    if host.metadata.is_paused() {
+        return Err(PassError::Other(format!("host {} is paused", host.metadata.key())));
+    }
+    Ok(host)
 }
 
 fn not_ours(host: &HostKey) -> PassError {

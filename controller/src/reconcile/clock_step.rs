@@ -24,23 +24,26 @@ impl Listening {
         self.0.store(clock.monotonic().as_secs(), Ordering::Relaxed);
     }
 
-    /// The same as a time of day, whatever became of the clock since.
-    fn since(&self, clock: &dyn Clock) -> Time {
-        let lasts = clock.monotonic().as_secs().saturating_sub(self.0.load(Ordering::Relaxed));
+    /// The same as a time of day, whatever became of the clock since; for a host that was paused, since it is no
+    /// more.
+    fn since(&self, clock: &dyn Clock, resumed: Option<Duration>) -> Time {
+        let began = self.0.load(Ordering::Relaxed).max(resumed.unwrap_or_default().as_secs());
+        let lasts = clock.monotonic().as_secs().saturating_sub(began);
         Time::from_unix(clock.now().unix().saturating_sub(i64::try_from(lasts).unwrap_or(i64::MAX)))
     }
 }
 
 impl Shell {
-    /// Deadlines' view of one host: now, its progress, all durations.
+    /// Deadlines' view of one host: now, its progress, when a pause of it ended, all durations.
     pub(super) fn clock<'a>(
         &'a self,
         progress: Option<&'a Progress>,
+        resumed: Option<Duration>,
     ) -> farrier_shared::lifecycle::Clock<'a> {
         let clock = self.ctx.clock.as_ref();
         farrier_shared::lifecycle::Clock {
             now: clock.now(),
-            listening_since: self.listening.since(clock),
+            listening_since: self.listening.since(clock, resumed),
             progress,
             timings: &self.ctx.timings,
         }

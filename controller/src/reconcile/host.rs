@@ -1,5 +1,7 @@
 //! One pass over a host.
 
+use std::time::Duration;
+
 use farrier_shared::contract::HostKey;
 use farrier_shared::lifecycle::host_view::{self, HOST_FINALIZER};
 use farrier_shared::lifecycle::{
@@ -37,6 +39,8 @@ impl Shell {
         };
         let (observed, bmc_failures) = self.memory.observation(&host);
         let progress = self.memory.progress(&host);
+        let consumer_paused = matches!(consumer, ConsumerRead::Found(m) if m.metadata.is_paused());
+        let resumed = self.resumed(&host, consumer_paused);
         let decision = decide_host(&HostFacts {
             host: &host,
             consumer,
@@ -49,7 +53,7 @@ impl Shell {
             bmc: &observed,
             bmc_failures,
             callback_url: self.ctx.url_base.as_str(),
-            clock: self.clock(progress.as_ref()),
+            clock: self.clock(progress.as_ref(), resumed),
         });
         let version = credentials.ok().flatten().map(|stored| stored.version);
         let written = self.carry_out_host(&host, &decision, version.as_deref()).await?;
@@ -65,6 +69,12 @@ impl Shell {
             next.wake.push(Key::Bmc(key.clone()));
         }
         Ok(next)
+    }
+
+    /// When the host last ceased to stand still by the operator's wish.
+    pub(super) fn resumed(&self, host: &PhysicalHost, consumer_paused: bool) -> Option<Duration> {
+        let paused = host.metadata.is_paused() || consumer_paused;
+        self.memory.resumed(host, paused, self.ctx.clock.monotonic())
     }
 
     /// Carries the decision out; whether the status was written.

@@ -197,6 +197,7 @@ impl Shell {
         let digest = self.memory.digest(machine);
         let booted = host.and_then(|host| self.memory.booted_run(host, machine));
         let progress = host.and_then(|host| self.memory.progress(host));
+        let resumed = host.and_then(|host| self.resumed(host, machine.metadata.is_paused()));
         Ok(decide_machine(&MachineFacts {
             machine,
             owner: OwnerRead::Standalone,
@@ -210,7 +211,7 @@ impl Shell {
             },
             signals: &signals,
             booted_run: booted.as_deref(),
-            clock: self.clock(progress.as_ref()),
+            clock: self.clock(progress.as_ref(), resumed),
         }))
     }
 

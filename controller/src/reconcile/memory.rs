@@ -37,6 +37,10 @@ struct OfHost {
     /// How it was reached then.
     asked: Option<RedfishConnection>,
     progress: Option<Progress>,
+    /// The operator has paused it or its machine.
+    paused: bool,
+    /// When that last ended, in monotonic time.
+    resumed: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -124,6 +128,17 @@ impl Memory {
     /// The claim has ended: what was booted for it, and what it told, is over.
     pub(super) fn forget_boot(&self, host: &PhysicalHost) {
         self.with_host(host, |h| (h.booted, h.progress) = (None, None));
+    }
+
+    /// Takes in whether the operator has paused the host or its machine; gives when that last ended.
+    pub(super) fn resumed(&self, host: &PhysicalHost, paused: bool, monotonic: Duration) -> Option<Duration> {
+        self.with_host(host, |h| {
+            if h.paused && !paused {
+                h.resumed = Some(monotonic);
+            }
+            h.paused = paused;
+            h.resumed
+        })
     }
 
     /// Keeps what the BMC said for the host's next pass; gives how often it failed in a row.

@@ -1,7 +1,7 @@
 //! The ordered sequence that boots a host's inspection image, for the shell to execute.
 //!
 //! The order matters: whatever is booted finds its credentials, and only the last step may fail once the power
-//! has been touched. Each step may be repeated.
+//! has been touched. Each step may be repeated. A host that is found paused in the first two ends the pass.
 //!
 //! 1. Read the power state of [`BootPlan::host`].
 //! 2. [`ensure`](super::mint::ensure) the credentials from fresh reads of host and record, passing

@@ -41,8 +41,9 @@ impl Progress {
 pub struct Clock<'a> {
     /// Now.
     pub now: Time,
-    /// Since when this controller has been taking callbacks without a break. Reports that could not be
-    /// delivered before get one `stall_timeout` to arrive.
+    /// Since when this controller has been taking callbacks, and acting on the host, without a break: before, it did
+    /// not run, or the operator had paused the host or its machine. Reports that could not be delivered or acted on
+    /// then get one `stall_timeout` to arrive.
     pub listening_since: Time,
     /// The run's progress, when its agent tells any.
     pub progress: Option<&'a Progress>,

@@ -18,7 +18,9 @@ pub(super) fn let_go(facts: &MachineFacts<'_>, host: &PhysicalHost, draft: Draft
 fn release(facts: &MachineFacts<'_>, host: &PhysicalHost, forced: bool, why: &str) -> Vec<MachineEffect> {
     let key = host.metadata.key();
     let mut effects = Vec::new();
-    if !forced {
+    // A release goes through on a paused host too, but nothing is done to its server.
+    let paused = host.metadata.is_paused();
+    if !forced && !paused {
         effects.push(MachineEffect::ClearBootOverride(key.clone()));
         effects.push(MachineEffect::Power { host: key.clone(), action: power_off(host.status.state) });
     }
@@ -29,7 +31,11 @@ fn release(facts: &MachineFacts<'_>, host: &PhysicalHost, forced: bool, why: &st
         event: if forced { "ForceReleased" } else { "Released" }.to_owned(),
         from: host.status.state.as_str().to_owned(),
         to: host.status.state.as_str().to_owned(),
-        reason: why.to_owned(),
+        reason: if paused {
+            format!("{why}; the host is paused, its power stays as it is")
+        } else {
+            why.to_owned()
+        },
         run: host.status.run.clone(),
     };
     effects.push(MachineEffect::Record { host: key, entry });

@@ -22,12 +22,13 @@ use crate::resource::{HostState, PhysicalHost};
 
 /// One pass over a machine that has this host.
 pub(super) fn decide(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -> MachineDecision {
+    if host.metadata.is_paused() {
+        return host_paused(facts, host, draft);
+    }
     if claimed_by_predecessor(facts, host) {
         return machine_release::let_go(facts, host, draft);
     }
-    let associated = reasons::PHYSICAL_HOST_ASSOCIATED;
-    let text = format!("Host {} is claimed", host.metadata.key());
-    draft.set(associated, Truth::True, associated, &text);
+    associate(host, &mut draft);
     if condition::get(&draft.status.conditions, reasons::INFRASTRUCTURE_READY).is_none() {
         draft.not_ready(reasons::PHYSICAL_HOST_NOT_READY, "The host is claimed and not installed yet");
     }
@@ -43,6 +44,22 @@ pub(super) fn decide(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: D
             draft.decide(Vec::new(), Vec::new(), facts.clock.timings.machine_poll)
         }
     }
+}
+
+fn associate(host: &PhysicalHost, draft: &mut Draft) {
+    let associated = reasons::PHYSICAL_HOST_ASSOCIATED;
+    let text = format!("Host {} is claimed", host.metadata.key());
+    draft.set(associated, Truth::True, associated, &text);
+}
+
+/// The operator wants nothing done to the host: its machine waits, whatever state it is in, and no deadline ends
+/// meanwhile. One that is installed already is none the less so.
+fn host_paused(facts: &MachineFacts<'_>, host: &PhysicalHost, mut draft: Draft) -> MachineDecision {
+    if !draft.status.ready {
+        associate(host, &mut draft);
+        draft.not_ready(reasons::PHYSICAL_HOST_PAUSED, "The host is paused");
+    }
+    draft.decide(Vec::new(), Vec::new(), facts.clock.timings.machine_poll)
 }
 
 /// Whether the claim is that of an earlier machine of the same name, whose run or installation is not this

@@ -43,6 +43,8 @@ pub const DISK_SIZE_WARNING: &str = "DiskSizeWarning";
 pub const PROVISIONED: &str = "Provisioned";
 /// The host is not there yet.
 pub const PHYSICAL_HOST_NOT_READY: &str = "PhysicalHostNotReady";
+/// The operator has paused the host; Farrier's own.
+pub const PHYSICAL_HOST_PAUSED: &str = "PhysicalHostPaused";
 /// The host's BMC is away and may come back.
 pub const WAITING_FOR_BMC: &str = "WaitingForBMC";
 /// A moved host has not found this machine yet.

@@ -56,6 +56,7 @@ impl World {
             },
         };
         let decision = decide_machine(&facts);
+        self.check_pause(&machine, &hosts, &decision);
         self.notes.extend(decision.notes.iter().cloned());
         if let Some(event) = meanwhile {
             self.step(event);
@@ -70,6 +71,30 @@ impl World {
         }
         if budget.cut() {
             self.restart();
+        }
+    }
+
+    /// A host that was paused when the pass began is left alone, and its machine does not fail over it.
+    fn check_pause(&mut self, machine: &Beskar7Machine, hosts: &[PhysicalHost], decision: &MachineDecision) {
+        let Some(host) = claim::claimed_host(machine, hosts).filter(|h| h.metadata.is_paused()) else {
+            return;
+        };
+        let touches = |effect: &&MachineEffect| {
+            matches!(
+                effect,
+                MachineEffect::Boot(_)
+                    | MachineEffect::EnsurePoweredOn(_)
+                    | MachineEffect::ClearBootOverride(_)
+                    | MachineEffect::Power { .. }
+                    | MachineEffect::Signal { .. }
+            )
+        };
+        if let Some(effect) = decision.effects.iter().find(touches) {
+            self.violations.push(format!("{} is paused: {effect:?}", host.metadata.name));
+        }
+        let failed = |phase: Option<MachinePhase>| phase == Some(MachinePhase::Failed);
+        if failed(decision.status.phase) && !failed(machine.status.phase) {
+            self.violations.push(format!("a machine failed while {} is paused", host.metadata.name));
         }
     }
 
@@ -135,10 +160,7 @@ impl World {
             MachineEffect::Boot(plan) => return self.boot(index, machine, plan, budget),
             MachineEffect::Signal { host, signal, .. } => self.put_signal(host_index(host), signal),
             MachineEffect::EnsurePoweredOn(key) => {
-                let bmc = &mut self.bmcs[host_index(key)];
-                if bmc.state == BmcState::Up {
-                    bmc.power = PowerState::On;
-                }
+                self.power(key, PowerAction::On);
             }
             MachineEffect::ClearBootOverride(_) | MachineEffect::Record { .. } => {}
             MachineEffect::Power { host, action } => self.power(host, *action),
@@ -169,8 +191,11 @@ impl World {
     }
 
     fn power(&mut self, host: &HostKey, action: PowerAction) {
-        let bmc = &mut self.bmcs[host_index(host)];
-        if bmc.state == BmcState::Up {
+        let index = host_index(host);
+        // Paused after the pass was decided.
+        let paused = self.hosts[index].metadata.is_paused();
+        let bmc = &mut self.bmcs[index];
+        if bmc.state == BmcState::Up && !paused {
             bmc.power = match action {
                 PowerAction::On | PowerAction::ForceRestart => PowerState::On,
                 PowerAction::GracefulShutdown | PowerAction::ForceOff => PowerState::Off,
@@ -211,7 +236,8 @@ impl World {
         let power = self.bmcs[host].power;
         budget.spend()?;
         let fresh = self.hosts[host].clone();
-        if self.machines[index].is_none() || !host_view::is_claimed_by(&fresh, machine) {
+        let ours = self.machines[index].is_some() && host_view::is_claimed_by(&fresh, machine);
+        if !ours || fresh.metadata.is_paused() {
             return Err(Stopped);
         }
         let stored = self.stored(host);

@@ -12,6 +12,7 @@ use farrier_shared::lifecycle::{
     host_view, verdict,
 };
 use farrier_shared::resource::condition::{self, Condition, Truth};
+use farrier_shared::resource::metadata::PAUSED;
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 
 use crate::objects::{host_named, machine_named};
@@ -37,6 +38,8 @@ pub(crate) struct Bench {
     pub(crate) power: PowerState,
     pub(crate) actions: Vec<PowerAction>,
     pub(crate) now: Time,
+    /// Since when callbacks are taken and acted on.
+    pub(crate) listening_since: Time,
     pub(crate) timings: Timings,
     mints: u8,
 }
@@ -57,6 +60,7 @@ impl Bench {
             power: PowerState::Off,
             actions: Vec::new(),
             now: Time::from_unix(1_700_000_000),
+            listening_since: Time::from_unix(0),
             timings: Timings::default(),
             mints: 0,
         }
@@ -116,6 +120,15 @@ impl Bench {
         self.now = self.now + Duration::from_secs(seconds);
     }
 
+    pub(crate) fn pause_host(&mut self, paused: bool) {
+        let annotations = &mut self.host.metadata.annotations;
+        if paused {
+            annotations.insert(PAUSED.to_owned(), String::new());
+        } else {
+            annotations.remove(PAUSED);
+        }
+    }
+
     pub(crate) fn state(&self) -> HostState {
         self.host.status.state
     }
@@ -131,7 +144,7 @@ impl Bench {
     fn clock(&self) -> Clock<'_> {
         Clock {
             now: self.now,
-            listening_since: Time::from_unix(0),
+            listening_since: self.listening_since,
             progress: self.progress.as_ref(),
             timings: &self.timings,
         }

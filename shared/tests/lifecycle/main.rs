@@ -17,6 +17,7 @@ mod host;
 mod machine;
 #[path = "../objects/mod.rs"]
 mod objects;
+mod paused;
 mod release;
 mod replaced;
 mod transitions;

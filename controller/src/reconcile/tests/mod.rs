@@ -4,6 +4,7 @@ mod adoption;
 mod clock;
 mod fleet;
 mod growth;
+mod paused;
 mod runs;
 mod scale;
 mod stale;
