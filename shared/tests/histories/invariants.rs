@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
-use farrier_shared::lifecycle::host_view;
+use farrier_shared::lifecycle::{host_view, reasons};
+use farrier_shared::resource::condition::{self, Truth};
 use farrier_shared::resource::machine::MachinePhase;
 use farrier_shared::resource::{HostState, PhysicalHost};
 
@@ -96,21 +96,52 @@ pub(crate) fn nothing_acknowledged_is_lost(world: &mut World) -> Result<(), Stri
     Ok(())
 }
 
-/// Left alone, no host stays in a state with a run.
+/// Left alone, every run ends within its own time, and no host stands still without a reason that is told.
 pub(crate) fn every_run_ends(world: &mut World) -> Result<(), String> {
-    for _ in 0..3 {
-        world.now = world.now + world.timings.deployment_cap;
-        world.rounds(4);
-        always(world)?;
+    let timings = world.timings.clone();
+    // Run and state of each host, while there are both.
+    let running = |world: &World, state| -> Vec<Option<String>> {
+        let of = |host: &PhysicalHost| host.status.run.clone().filter(|_| host.status.state == state);
+        world.hosts.iter().map(of).collect()
+    };
+    // Twice: the first time ends what the history left, the second what its machines have begun since.
+    for _ in 0..2 {
+        let inspecting = running(world, HostState::Inspecting);
+        let deploying = running(world, HostState::Deploying);
+        let begun = world.now;
+        let by_then = [
+            (HostState::Inspecting, inspecting, timings.inspection_timeout + timings.inspection_slack),
+            (HostState::Deploying, deploying, timings.deployment_timeout),
+        ];
+        for (state, runs, limit) in by_then {
+            world.now = world.now.max(begun + limit);
+            world.rounds(4);
+            always(world)?;
+            for (index, run) in running(world, state).into_iter().enumerate() {
+                check(run.is_none() || run != runs[index], || {
+                    format!("still running after its deadline of {limit:?}: {}", show(&world.hosts[index]))
+                })?;
+            }
+        }
     }
-    for host in &world.hosts {
-        let runs = matches!(host.status.state, HostState::Inspecting | HostState::Deploying);
-        // The machine may have begun another run in the last rounds; that one has its time.
-        let young =
-            host.status.inspection_timestamp.is_some_and(|t| world.now.since(t) < Duration::from_secs(60));
-        check(!runs || young, || format!("still running long after its deadline: {}", show(host)))?;
+    (0..HOSTS).try_for_each(|index| waits_for_something(world, index))
+}
+
+/// Nothing is in the way of a host by now: one that has not come further has a machine that says why, or none.
+fn waits_for_something(world: &World, index: usize) -> Result<(), String> {
+    let host = &world.hosts[index];
+    if !matches!(host.status.state, HostState::New | HostState::InUse | HostState::Error) {
+        return Ok(());
     }
-    Ok(())
+    let claimed = host.spec.consumer_ref.is_some();
+    check(claimed, || format!("not free although its BMC answers: {}", show(host)))?;
+    // The operator who removed the machine alone knows what is to become of its host.
+    let Some(machine) = world.machine_of(index) else { return Ok(()) };
+    let failed = machine.status.phase == Some(MachinePhase::Failed);
+    check(failed, || format!("its machine waits for nothing: {}", show(host)))?;
+    let told = condition::get(&machine.status.conditions, reasons::INFRASTRUCTURE_READY);
+    let told = told.is_some_and(|c| c.status == Truth::False && !c.message.is_empty());
+    check(told, || format!("machine {} failed and does not say why", machine.metadata.name))
 }
 
 /// Tokens and nonces are nowhere an operator looks.
