@@ -200,15 +200,3 @@ async fn what_is_found_comes_in_pages() {
     let keys = store.keys::<PhysicalHost>().await.unwrap();
     assert_eq!(keys, [key("a"), key("b"), key("c"), key("d")]);
 }
-
-#[tokio::test]
-async fn s035_an_object_that_was_read_is_the_readers_own() {
-    let store = Store::in_memory().unwrap();
-    store.create(host("a")).await.unwrap();
-    let before: PhysicalHost = store.get(&key("a")).await.unwrap().unwrap();
-    let mut read = store.list::<PhysicalHost>(None).await.unwrap().remove(0);
-    read.metadata.labels.insert("changed".to_owned(), "yes".to_owned());
-    read.status.state = HostState::Error;
-    let after: PhysicalHost = store.get(&key("a")).await.unwrap().unwrap();
-    assert_eq!((after.metadata, after.status), (before.metadata, before.status));
-}
