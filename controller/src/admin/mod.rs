@@ -11,6 +11,7 @@ mod kind;
 mod listeners;
 mod listing;
 mod objects;
+mod release;
 #[cfg(test)]
 mod tests;
 mod view;

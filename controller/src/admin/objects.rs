@@ -16,6 +16,7 @@ use super::error::ApiError;
 use super::given::{parse, printable, same_place};
 use super::kind::Kind;
 use super::listing;
+use super::release;
 use super::view::SecretView;
 use crate::progress::ProgressEntry;
 use crate::store::StoreError;
@@ -350,8 +351,10 @@ pub(super) fn unowned(metadata: &mut ObjectMeta) {
 pub(super) async fn delete(
     State(admin): State<Admin>,
     Path((namespace, kind, name)): ItemPath,
+    Query(how): Query<release::How>,
 ) -> Result<Response, ApiError> {
     let (kind, key) = (kind_of(&kind)?, key_of(&namespace, &name)?);
+    how.prepare(&admin.store, kind, &key).await?;
     with_kind!(kind, R => admin.store.delete::<R>(&key).await?);
     if kind == Kind::Host {
         admin.progress.clear(&key);

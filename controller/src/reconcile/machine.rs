@@ -93,23 +93,13 @@ impl Shell {
         }
         self.ctx.store.update(&told).await?;
         if let Some(host) = claim::claimed_host(machine, hosts) {
-            let state = host.status.state.as_str();
-            let entry = HistoryEntry {
-                at: self.ctx.clock.now(),
-                actor: "machine".to_owned(),
-                event: "BootFailed".to_owned(),
-                from: state.to_owned(),
-                to: state.to_owned(),
-                reason: why.to_owned(),
-                run: None,
-            };
-            self.append_history(&host.metadata.key(), &entry).await;
+            self.tell(host, "BootFailed", why).await;
         }
         Ok(())
     }
 
     /// A log with a gap is no reason to hold a machine up.
-    async fn append_history(&self, host: &HostKey, entry: &HistoryEntry) {
+    pub(super) async fn append_history(&self, host: &HostKey, entry: &HistoryEntry) {
         tracing::info!(%host, event = entry.event, reason = entry.reason, "host");
         if let Err(error) = self.ctx.store.append_history(host, entry).await {
             tracing::warn!(%host, %error, "the host's history is incomplete");
@@ -277,7 +267,9 @@ impl Shell {
                     )?;
                 }
                 MachineEffect::Power { host, action } => {
-                    tolerate(true, &name, "power action", self.power(host, *action).await)?;
+                    if let Some(host) = hosts.iter().find(|h| h.metadata.key() == *host) {
+                        self.try_power(host, *action).await;
+                    }
                 }
                 MachineEffect::CutToken { host, credentials } => {
                     let stored = store.credentials(host).await?;
@@ -314,16 +306,6 @@ impl Shell {
             Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => Err(Halt::ClaimLost),
             Err(error) => Err(error.into()),
         }
-    }
-
-    async fn release(&self, machine: &Beskar7Machine, key: &HostKey) -> Result<(), PassError> {
-        let Some(mut host) = self.ctx.store.get::<PhysicalHost>(key).await? else { return Ok(()) };
-        if host_view::is_claimed_by(&host, machine) {
-            host.spec.consumer_ref = None;
-            self.index.see(&self.ctx.store.update(&host).await?);
-            self.memory.forget_boot(&host);
-        }
-        Ok(())
     }
 }
 

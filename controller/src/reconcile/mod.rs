@@ -17,6 +17,7 @@ mod index;
 mod machine;
 mod memory;
 mod queue;
+mod release;
 mod rooms;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! One pass over a machine: what is known goes in, the next status and a list of effects come out.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::boot_plan::BootPlan;
@@ -135,6 +136,17 @@ pub enum PowerAction {
     ForceRestart,
 }
 
+impl fmt::Display for PowerAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::On => "switching on",
+            Self::GracefulShutdown => "shutting down",
+            Self::ForceOff => "cutting the power",
+            Self::ForceRestart => "restarting",
+        })
+    }
+}
+
 /// What the shell is to do, in the order given. Any of it may happen twice, or stop in the middle: the next
 /// pass completes it. A failing effect ends the pass unless its text says otherwise.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,7 +179,7 @@ pub enum MachineEffect {
     EnsurePoweredOn(HostKey),
     /// Clear the boot override. A failure is logged and the pass goes on.
     ClearBootOverride(HostKey),
-    /// Carry out a power action. A failure is logged and the pass goes on.
+    /// Carry out a power action. A failure goes to the host's history and the pass goes on.
     Power {
         /// The host.
         host: HostKey,

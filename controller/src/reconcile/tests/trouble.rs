@@ -253,6 +253,13 @@ async fn s147_a_machine_goes_and_lets_its_host_go_even_when_the_bmc_is_dead_or_i
         fleet.until("h1", 60, |h: &PhysicalHost| h.spec.consumer_ref.is_none()).await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert!(fleet.store.get::<Beskar7Machine>(&key("m1")).await.unwrap().is_none(), "{login_gone}");
+        let history = fleet.store.history(&key("h1")).await.unwrap();
+        let told: Vec<_> = history.iter().filter(|e| e.event == "PowerActionFailed").collect();
+        let [told] = told.as_slice() else { panic!("{login_gone}: {history:#?}") };
+        assert!(
+            told.reason.starts_with("cutting the power failed, the server may be running still: "),
+            "{told:?}"
+        );
     }
 }
 
