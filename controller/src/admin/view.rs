@@ -110,7 +110,8 @@ impl HostLine {
         let event = progress.map(|p| &p.event);
         let agent = event.map(|e| e.message.clone()).filter(|text| !text.is_empty());
         let message = match phase {
-            Some(MachinePhase::Failed) => own_error.or(waits_for),
+            // A host that nobody acts on any more has a reason of its own by and by; the machine's is the cause.
+            Some(MachinePhase::Failed) => waits_for.or(own_error),
             _ => own_error.or(agent).or(waits_for),
         };
         Self {
@@ -191,6 +192,25 @@ mod tests {
         .unwrap();
         host.status.state = state;
         host
+    }
+
+    #[test]
+    fn a_machine_that_failed_tells_why_before_its_host_does() {
+        let mut host = host(HostState::Error);
+        host.status.error_message = "Inspection report not acted on within 10m0s".to_owned();
+        let mut machine = machine(MachinePhase::Failed);
+        let cause = "insufficient CPU cores: found 4, required 16";
+        condition::set(
+            &mut machine.status.conditions,
+            "InfrastructureReady",
+            Truth::False,
+            "HardwareRequirementsNotMet",
+            cause,
+            Time::from_unix(0),
+        );
+        assert_eq!(HostLine::of(&host, Some(&machine), None).message, cause);
+        machine.status.phase = Some(MachinePhase::Inspecting);
+        assert_eq!(HostLine::of(&host, Some(&machine), None).message, host.status.error_message);
     }
 
     #[test]
