@@ -59,6 +59,10 @@ impl Shell {
         let written = self.carry_out_host(&host, &decision, version.as_deref()).await?;
         self.memory.observation_used(&host, &observed);
         let mut next = next(key, &host, &decision, &observed, consumer_key, written);
+        if written && became_free(&host.status, &decision.status) {
+            next.wake.extend(self.who_wants(key).await?);
+            next.wake.push(Key::Free(key.namespace.clone()));
+        }
         if next.again >= Some(self.ctx.timings.healthy) {
             // Every change wakes the host, and so does each look at its BMC that tells something new. Its own timer is
             // for what nobody thought of.
@@ -168,10 +172,11 @@ fn next(
     if written && concerns_machine(&host.status, &decision.status) {
         next.wake.extend(consumer.map(Key::Machine));
     }
-    if written && decision.status.state == HostState::Available && host.status.state != HostState::Available {
-        next.wake.push(Key::Free(key.namespace.clone()));
-    }
     next
+}
+
+fn became_free(old: &PhysicalHostStatus, new: &PhysicalHostStatus) -> bool {
+    new.state == HostState::Available && old.state != HostState::Available
 }
 
 /// Whether a machine would decide differently. The mirror of its own credentials tells it nothing new.

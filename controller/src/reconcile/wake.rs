@@ -5,7 +5,7 @@ use farrier_shared::lifecycle::claim;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
 
 use super::{Key, Next, PassError, Shell};
-use crate::store::{Scope, StoreError, Term};
+use crate::store::{Scope, StoreError, Term, looks_for_host};
 
 /// Objects read at a time.
 const PAGE: usize = 64;
@@ -25,8 +25,17 @@ impl Shell {
         Ok(Next { wake: hosts.chain(machines).collect(), ..Next::default() })
     }
 
-    /// Machines of this namespace that have no host yet and may claim one of those that are free: one machine
-    /// for each host, since waking all of them for each would cost machines times hosts.
+    /// Machines that look for this host and no other: whoever waits for some host else need not be read for it.
+    pub(super) async fn who_wants(&self, host: &HostKey) -> Result<Vec<Key>, StoreError> {
+        let wants = Term::Wants(&host.name);
+        let scope = Scope::Namespace { namespace: host.namespace.clone(), after: None };
+        let machines = self.ctx.store.find::<Beskar7Machine>(wants, scope, usize::MAX).await?;
+        let waiting = machines.iter().filter(|machine| looks_for_host(machine));
+        Ok(waiting.map(|machine| Key::Machine(machine.metadata.key())).collect())
+    }
+
+    /// Machines of this namespace that have no host yet, want none in particular and may claim one of those that are
+    /// free: one machine for each host, since waking all of them for each would cost machines times hosts.
     pub(super) async fn who_waits(&self, namespace: &Name) -> Result<Next, PassError> {
         let store = &self.ctx.store;
         let mut after = None;

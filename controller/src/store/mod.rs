@@ -24,6 +24,7 @@ use zeroize::Zeroizing;
 pub use backend::{Answer, Backend, Change, Document, HISTORY_LIMIT, Scope, Versioned};
 pub use error::StoreError;
 pub use term::Term;
+pub(crate) use term::looks_for_host;
 
 /// Some of the objects of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

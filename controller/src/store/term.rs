@@ -20,9 +20,9 @@ pub enum Term<'a> {
     Uses(&'a Name),
     /// Hosts that this machine has claimed.
     ClaimedBy(&'a Name),
-    /// Machines that look for a host.
+    /// Machines that look for a host and would take any, or any that their selector takes.
     Waiting,
-    /// Machines that want this host and no other.
+    /// Machines that want this host and no other, whether they have it or not.
     Wants(&'a Name),
 }
 
@@ -70,18 +70,20 @@ fn boot_addresses(host: &PhysicalHost) -> Vec<MacAddress> {
     nics.filter_map(|nic| nic.mac_address.to_ascii_lowercase().parse().ok()).collect()
 }
 
+/// Whether the machine has no host yet, as far as it tells.
+pub(crate) fn looks_for_host(machine: &Beskar7Machine) -> bool {
+    machine.spec.provider_id.is_none() && matches!(machine.status.phase, None | Some(MachinePhase::Pending))
+}
+
 fn of_machine(machine: &Beskar7Machine) -> Vec<String> {
     let mut terms = Vec::new();
     if let Some(bootstrap) = &machine.spec.bootstrap {
         terms.push(Term::Uses(&bootstrap.data_secret_name).to_string());
     }
-    if let Some(host) = &machine.spec.host_name {
-        terms.push(Term::Wants(host).to_string());
-    }
-    if machine.spec.provider_id.is_none()
-        && matches!(machine.status.phase, None | Some(MachinePhase::Pending))
-    {
-        terms.push(Term::Waiting.to_string());
+    match &machine.spec.host_name {
+        Some(host) => terms.push(Term::Wants(host).to_string()),
+        None if looks_for_host(machine) => terms.push(Term::Waiting.to_string()),
+        None => {}
     }
     terms
 }

@@ -9,3 +9,4 @@ mod runs;
 mod scale;
 mod stale;
 mod trouble;
+mod waking;
