@@ -85,6 +85,7 @@ async fn one_round() -> Result<BTreeSet<String>> {
             url_base: "https://farrier.example:8082".parse()?,
             reference_boot: false,
         }),
+        logs_dir: dir.path().join("logs"),
         max_concurrent: MACHINES,
     };
     store.create(login()?).await?;

@@ -127,6 +127,7 @@ impl Room {
                 url_base: "https://farrier.example:8082".parse()?,
                 reference_boot: false,
             }),
+            logs_dir: std::env::temp_dir().join("farrier-has-no-logs"),
             max_concurrent: 4,
         };
         let stop = CancellationToken::new();

@@ -45,8 +45,28 @@ pub(super) async fn take(
 }
 
 /// Where a host's newest bundle is. Names hold no slash and are never `..`, so this stays below `dir`.
-pub(crate) fn newest(dir: &Path, host: &HostKey) -> PathBuf {
+fn newest(dir: &Path, host: &HostKey) -> PathBuf {
     dir.join(host.namespace.as_str()).join(format!("{}.log", host.name))
+}
+
+/// Removes what is kept of a host that is to go.
+pub(crate) fn remove(dir: &Path, host: &HostKey) -> std::io::Result<()> {
+    let file = newest(dir, host);
+    for n in 0..KEPT {
+        match std::fs::remove_file(numbered(&file, n)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The newest bundle, or one that is older by so many.
+fn numbered(newest: &Path, n: u32) -> PathBuf {
+    match n {
+        0 => newest.to_owned(),
+        n => PathBuf::from(format!("{}.{n}", newest.display())),
+    }
 }
 
 fn keep(file: &Path, body: &[u8]) -> std::io::Result<()> {
@@ -56,12 +76,8 @@ fn keep(file: &Path, body: &[u8]) -> std::io::Result<()> {
         tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o600)).tempfile_in(dir)?;
     fresh.write_all(body)?;
     fresh.as_file().sync_all()?;
-    let numbered = |n: u32| match n {
-        0 => file.to_owned(),
-        n => PathBuf::from(format!("{}.{n}", file.display())),
-    };
     for n in (0..KEPT - 1).rev() {
-        match std::fs::rename(numbered(n), numbered(n + 1)) {
+        match std::fs::rename(numbered(file, n), numbered(file, n + 1)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }

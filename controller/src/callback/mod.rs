@@ -9,7 +9,7 @@ mod bootstrap;
 mod events;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
-mod logs;
+pub(crate) mod logs;
 mod record;
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ use farrier_shared::resource::host::PhysicalHostStatus;
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 
 use super::{Key, Next, PassError, Shell};
+use crate::callback::logs;
 use crate::store::StoreError;
 
 impl Shell {
@@ -103,6 +104,7 @@ impl Shell {
                     store.update(&host).await?;
                 }
                 HostEffect::RemoveFinalizer => {
+                    self.remove_logs(&key).await;
                     let mut host = host.clone();
                     host.metadata.finalizers.retain(|f| f != HOST_FINALIZER);
                     store.update(&host).await?;
@@ -138,6 +140,18 @@ impl Shell {
             }
         }
         Ok(written)
+    }
+}
+
+impl Shell {
+    /// What agents have sent of a host that goes would be nobody's. It goes before the host does, so that a controller
+    /// that is killed in between does it again.
+    async fn remove_logs(&self, key: &HostKey) {
+        let (dir, host) = (self.ctx.logs_dir.clone(), key.clone());
+        let removed = tokio::task::spawn_blocking(move || logs::remove(&dir, &host)).await;
+        if let Err(error) = removed.map_err(std::io::Error::other).flatten() {
+            tracing::warn!(host = %key, %error, "the logs of the host's agents stay where they are");
+        }
     }
 }
 

@@ -25,6 +25,7 @@ mod user_data;
 mod wake;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,6 +70,8 @@ pub struct Context {
     pub url_base: WebUrl,
     /// Makes the boot scripts that hosts are booted with.
     pub scripts: Arc<Renderer>,
+    /// Folder of the agents' log bundles.
+    pub logs_dir: PathBuf,
     /// Passes at the same time (`--max-concurrent-reconciles`); waiting for a BMC does not count.
     pub max_concurrent: usize,
 }

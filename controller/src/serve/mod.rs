@@ -105,12 +105,13 @@ pub async fn run(
 
     let progress = Progress::new();
     let timings = Arc::new(settings.timings());
+    let logs_dir = settings.data_dir.join("logs");
     let callbacks = Callbacks {
         store: store.clone(),
         progress: progress.clone(),
         clock: Arc::clone(&clock),
         timings: Arc::clone(&timings),
-        logs_dir: settings.data_dir.join("logs"),
+        logs_dir: logs_dir.clone(),
     };
     let scripts = Arc::new(Renderer {
         ca: Arc::<ServingIdentity>::clone(&identity),
@@ -141,6 +142,7 @@ pub async fn run(
         bmc: Arc::new(RedfishConnector::new(proxy)),
         url_base: settings.url_base.clone(),
         scripts,
+        logs_dir,
         max_concurrent: usize::try_from(settings.max_concurrent_reconciles).unwrap_or(1),
     };
 

@@ -177,6 +177,8 @@ pub(super) struct Fleet {
     pub(super) clock: Arc<dyn Clock>,
     /// The hands of that clock.
     pub(super) hands: Arc<PausedClock>,
+    /// Where agents' logs are.
+    pub(super) logs: tempfile::TempDir,
     running: Option<(CancellationToken, JoinHandle<()>)>,
 }
 
@@ -222,6 +224,7 @@ impl Fleet {
             progress: Progress::new(),
             clock: Arc::<PausedClock>::clone(&hands),
             hands,
+            logs: tempfile::tempdir().unwrap(),
             running: None,
         };
         let mut login = secret("login", &[("username", "admin"), ("password", "hunter2")]);
@@ -242,6 +245,7 @@ impl Fleet {
             bmc: Arc::new(self.bmcs.clone()),
             url_base: "https://farrier.example:8082".parse().unwrap(),
             scripts: scripts(),
+            logs_dir: self.logs.path().to_owned(),
             max_concurrent: 4,
         }
     }

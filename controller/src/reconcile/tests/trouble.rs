@@ -232,11 +232,18 @@ async fn a_paused_host_is_left_alone() {
 async fn a_deleted_host_goes_even_when_its_bmc_is_dead() {
     let fleet = Fleet::start().await;
     fleet.deploying("h1", "m1").await;
+    let logs = fleet.logs.path().join("default");
+    std::fs::create_dir(&logs).unwrap();
+    for file in ["h1.log", "h1.log.3", "h11.log"] {
+        std::fs::write(logs.join(file), "a line").unwrap();
+    }
     fleet.bmc("h1", |b| b.hangs = true);
     fleet.store.delete::<PhysicalHost>(&key("h1")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(fleet.store.get::<PhysicalHost>(&key("h1")).await.unwrap().is_none());
     assert!(fleet.store.credentials(&key("h1")).await.unwrap().is_none());
+    let left: Vec<_> = std::fs::read_dir(&logs).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["h11.log"]);
 }
 
 #[tokio::test(start_paused = true)]
