@@ -51,6 +51,8 @@ pub enum ResetKind {
 pub trait Bmc: Send + Sync {
     /// Hardware details, power state and addresses. Power and addresses that cannot be read are left out.
     fn system_info(&self) -> Call<'_, BmcFacts>;
+    /// Reads addresses anew at the next look, although the system may show no change.
+    fn distrust_addresses(&self) {}
     /// Whether the server is powered.
     fn power_state(&self) -> Call<'_, PowerState>;
     /// Makes the next boot, and only that, come from the network.

@@ -46,7 +46,15 @@ impl Shell {
     }
 
     async fn ask(&self, host: &PhysicalHost) -> Result<BmcObservation, StoreError> {
-        let look = async { Ok(self.connect(host).await?.system_info().await?) };
+        // The installed system's addresses are what its machine wants; its restart need not show in the power.
+        let comes_up = self.memory.lately_ready(host);
+        let look = async {
+            let bmc = self.connect(host).await?;
+            if comes_up {
+                bmc.distrust_addresses();
+            }
+            Ok(bmc.system_info().await?)
+        };
         match tokio::time::timeout(LOOK, look).await {
             Ok(Ok(facts)) => Ok(BmcObservation::Up(facts)),
             Ok(Err(AskError::Store(error))) => Err(error),

@@ -9,10 +9,13 @@ use farrier_shared::contract::{HostKey, WebUrl};
 use farrier_shared::lifecycle::digest_url::{self, Backoff};
 use farrier_shared::lifecycle::{BmcObservation, ClockStep, DigestRead, Progress, Timings};
 use farrier_shared::resource::host::RedfishConnection;
-use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
+use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 use tokio::time::Instant;
 
 use crate::progress::ProgressEntry;
+
+/// How long an installed system may take to come up and have its addresses.
+const SETTLES: Duration = Duration::from_secs(30 * 60);
 
 /// What is remembered; shared by all passes.
 #[derive(Debug, Default)]
@@ -37,6 +40,9 @@ struct OfHost {
     /// How it was reached then.
     asked: Option<RedfishConnection>,
     progress: Option<Progress>,
+    /// Its state when its BMC was last asked, and since when it is `Ready` if it became so here.
+    asked_in: Option<HostState>,
+    ready_since: Option<Instant>,
     /// The operator has paused it or its machine.
     paused: bool,
     /// When that last ended, in monotonic time.
@@ -154,6 +160,18 @@ impl Memory {
             };
             h.observed = Some(observation);
             h.bmc_failures
+        })
+    }
+
+    /// Whether the host became `Ready` a short while ago; asked before each look at its BMC.
+    pub(super) fn lately_ready(&self, host: &PhysicalHost) -> bool {
+        let state = host.status.state;
+        self.with_host(host, |h| {
+            let before = h.asked_in.replace(state);
+            if before.is_some_and(|before| before != state) {
+                h.ready_since = (state == HostState::Ready).then(Instant::now);
+            }
+            h.ready_since.is_some_and(|since| since.elapsed() < SETTLES)
         })
     }
 

@@ -340,6 +340,10 @@ impl Bmc for RedfishBmc {
         })
     }
 
+    fn distrust_addresses(&self) {
+        self.known.forget_addresses(&self.service);
+    }
+
     fn power_state(&self) -> Call<'_, PowerState> {
         Box::pin(self.power())
     }

@@ -100,6 +100,15 @@ impl Known {
         self.with(|known| known.all.remove(service));
     }
 
+    /// What the service has told of addresses may be over.
+    pub(super) fn forget_addresses(&self, service: &Service) {
+        self.with(|known| {
+            if let Some(told) = known.all.get_mut(service) {
+                told.addresses = None;
+            }
+        });
+    }
+
     /// The addresses of a system that looks like this, if they were read and need not be read again.
     pub(super) fn addresses(&self, service: &Service, system: &System) -> Option<Option<Vec<Address>>> {
         self.with(|known| {
@@ -148,6 +157,11 @@ mod tests {
         assert_eq!(known.addresses(&service, &system("B", Power::On)), None);
         tokio::time::advance(LASTS).await;
         assert_eq!(known.addresses(&service, &on), None);
+        known.addresses_read(&service, &on, None);
+        assert_eq!(known.addresses(&service, &on), Some(None));
+        known.forget_addresses(&service);
+        assert_eq!(known.addresses(&service, &on), None);
+        assert!(known.system(&service).is_some(), "where its system is holds");
     }
 
     #[tokio::test(start_paused = true)]

@@ -38,6 +38,8 @@ pub(super) struct FakeBmc {
     pub(super) hangs: bool,
     /// Fails the next so many resets.
     pub(super) busy: u32,
+    /// How often its addresses were to be read anew.
+    pub(super) distrusted: u32,
 }
 
 /// All faked BMCs, by host name or address.
@@ -94,6 +96,10 @@ fn power(on: bool) -> PowerState {
 impl Bmc for FakeClient {
     fn system_info(&self) -> Call<'_, BmcFacts> {
         self.call(|b| BmcFacts { power: Some(power(b.on)), ..BmcFacts::default() })
+    }
+
+    fn distrust_addresses(&self) {
+        self.all.with(&self.name, |b| b.distrusted += 1);
     }
 
     fn power_state(&self) -> Call<'_, PowerState> {

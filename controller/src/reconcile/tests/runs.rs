@@ -57,6 +57,20 @@ async fn a_host_goes_from_new_to_ready_and_its_machine_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn addresses_are_read_anew_for_half_an_hour_after_an_installation_and_not_before_or_later() {
+    let fleet = Fleet::start().await;
+    fleet.deploying("h1", "m1").await;
+    assert_eq!(fleet.bmc("h1", |b| b.distrusted), 0);
+    fleet.agent_says("h1", SignalKey::Provisioned, "provisioned", None).await;
+    fleet.until_phase("m1", 10, MachinePhase::Provisioned).await;
+    tokio::time::sleep(Duration::from_secs(2000)).await;
+    let anew = fleet.bmc("h1", |b| b.distrusted);
+    assert!((6..=9).contains(&anew), "{anew}");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(fleet.bmc("h1", |b| b.distrusted), anew);
+}
+
+#[tokio::test(start_paused = true)]
 async fn s152_a_deleted_machine_lets_its_host_go_for_the_next() {
     let fleet = Fleet::start().await;
     fleet.deploying("h1", "m1").await;
