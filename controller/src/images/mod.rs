@@ -6,6 +6,7 @@
 pub(crate) mod fuzzing;
 mod open;
 mod range;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use farrier_shared::contract::paths::HEALTH_ROUTE;
@@ -26,28 +27,45 @@ use tokio_util::io::ReaderStream;
 
 use crate::callback::not_found;
 use range::Part;
+use room::{Full, Placed, Room};
 
 /// Bytes read from disk at a time; with the socket's buffer, all the memory a download takes.
 const CHUNK: usize = 256 << 10;
 
+/// Seconds until a client that found no room may ask again. Eight tries, as the agent makes, end before a run is given
+/// up as standing still.
+const AGAIN: u64 = 30;
+
+/// What is served.
+#[derive(Clone, Debug)]
+struct Images {
+    dir: Arc<PathBuf>,
+    room: Room,
+}
+
 /// `GET` and `HEAD /images/…` from `dir`, and `/healthz`.
 pub fn router(dir: PathBuf) -> Router {
+    with_room(dir, Room::default())
+}
+
+fn with_room(dir: PathBuf, room: Room) -> Router {
     Router::new()
         .route("/images/{*path}", get(serve))
         .route(HEALTH_ROUTE, get(|| async { "ok" }))
         .fallback(|| async { not_found() })
-        .with_state(Arc::new(dir))
+        .with_state(Images { dir: Arc::new(dir), room })
 }
 
 async fn serve(
-    State(dir): State<Arc<PathBuf>>,
+    State(Images { dir, room }): State<Images>,
+    method: Method,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Response {
     let Ok(Path(path)) = path else { return not_found() };
     let opened = tokio::task::spawn_blocking(move || open::beneath(&dir, &path)).await;
     match opened {
-        Ok(Ok(file)) => answer(file, &headers).await.unwrap_or_else(|error| {
+        Ok(Ok(file)) => answer(file, &method, &headers, &room).await.unwrap_or_else(|error| {
             tracing::error!(%error, "an image cannot be read");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }),
@@ -62,7 +80,12 @@ async fn serve(
     }
 }
 
-async fn answer(file: open::Opened, headers: &HeaderMap) -> std::io::Result<Response> {
+async fn answer(
+    file: open::Opened,
+    method: &Method,
+    headers: &HeaderMap,
+    room: &Room,
+) -> std::io::Result<Response> {
     let etag = file.etag();
     let given = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
     if given(header::IF_NONE_MATCH)
@@ -85,9 +108,17 @@ async fn answer(file: open::Opened, headers: &HeaderMap) -> std::io::Result<Resp
             return Ok((StatusCode::RANGE_NOT_SATISFIABLE, [(header::CONTENT_RANGE, shown)]).into_response());
         }
     };
+    let sent = if method == Method::HEAD { 0 } else { len };
+    let place = match room.take(sent) {
+        Ok(place) => place,
+        Err(Full) => {
+            tracing::warn!("as many images are being sent as there is room for; further ones are put off");
+            return Ok((StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, AGAIN)]).into_response());
+        }
+    };
     let mut reader = tokio::fs::File::from_std(file.file);
     reader.seek(SeekFrom::Start(first)).await?;
-    let body = Body::from_stream(ReaderStream::with_capacity(reader.take(len), CHUNK));
+    let body = Body::from_stream(ReaderStream::with_capacity(Placed::new(reader.take(len), place), CHUNK));
     let mut response = (status, body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));

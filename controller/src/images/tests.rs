@@ -104,3 +104,44 @@ async fn nothing_outside_the_folder_is_served() {
     let (status, ..) = ask(&dir, "POST", "/images/real", &[]).await;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
 }
+
+#[tokio::test]
+async fn long_transfers_beyond_the_room_are_put_off_and_short_ones_are_served() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("os.img"), vec![7; 4 << 20]).unwrap();
+    std::fs::write(dir.path().join("vmlinuz"), vec![7; 1000]).unwrap();
+    let router = with_room(dir.path().to_owned(), Room::new(2, 1000));
+    let ask = |method: &str, path: &str, range: &str| {
+        let request = Request::builder().method(method).uri(path).header("range", range);
+        router.clone().oneshot(request.body(Body::empty()).unwrap())
+    };
+    let mut under_way = Vec::new();
+    for _ in 0..2 {
+        let response = ask("GET", "/images/os.img", "").await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        under_way.push(response);
+    }
+    let refused = ask("GET", "/images/os.img", "").await.unwrap();
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(text(refused.headers(), header::RETRY_AFTER), "30");
+
+    for (method, path, range, status) in [
+        ("GET", "/images/vmlinuz", "", 200),
+        ("HEAD", "/images/os.img", "", 200),
+        ("GET", "/images/os.img", "bytes=0-999", 206),
+        ("GET", "/images/os.img", "bytes=0-1000", 503),
+        ("GET", "/healthz", "", 200),
+    ] {
+        let response = ask(method, path, range).await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{method} {path} {range}");
+    }
+
+    // One that was read to its end gives its place back, and so does one whose client went away.
+    let whole = under_way.pop().unwrap().into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(whole.len(), 4 << 20);
+    let next = ask("GET", "/images/os.img", "").await.unwrap();
+    assert_eq!(next.status(), StatusCode::OK);
+    drop(under_way);
+    let next = ask("GET", "/images/os.img", "").await.unwrap();
+    assert_eq!(next.status(), StatusCode::OK);
+}

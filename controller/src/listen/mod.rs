@@ -40,9 +40,9 @@ pub struct Limits {
     /// Longest a write may stand still. Reading is limited elsewhere: a head by `head`, a body by its handler. A
     /// limit on reads here would also cut every answer that takes longer, since a peer that only reads is silent.
     pub stall: Duration,
-    /// Connections served at a time; further ones wait in the kernel's backlog. Once half of them are open, each
-    /// answer closes its connection: one that waits for its client's next request holds a place that a client with
-    /// a request has need of, and ten thousand agents each keep one while they install.
+    /// Connections served at a time; further ones wait in the kernel's backlog. Once half of them are open, or half of
+    /// the client's own share, each answer closes its connection: one that waits for its client's next request holds a
+    /// place that a client with a request has need of, and ten thousand agents each keep one while they install.
     pub connections: usize,
     /// How long open connections may go on once the listener stops.
     pub drain: Duration,
@@ -57,10 +57,11 @@ impl Limits {
         connections: 4096,
         drain: Duration::from_secs(30),
     };
-    /// For images: long answers to clients that may pause while a disk catches up.
+    /// For images: long answers to clients that may pause while a disk catches up. OS images take half
+    /// of the connections at most, so that firmware always finds one for its script and kernel.
     pub const IMAGES: Self = Self {
         stall: Duration::from_secs(120),
-        connections: 1024,
+        connections: 2048,
         drain: Duration::from_secs(5),
         ..Self::CALLBACKS
     };
@@ -102,14 +103,16 @@ pub async fn serve_tcp(
         // Answers are small and complete; waiting to fill a segment only delays them.
         let _ = socket.set_nodelay(true);
         let (router, watcher, tls, slots) = (router.clone(), open.watcher(), tls.clone(), slots.clone());
+        let share = Arc::new(share);
         tokio::spawn(async move {
-            let _places = (slot, share);
+            let _places = (slot, Arc::clone(&share));
+            let crowded = move || slots.crowded() || share.crowded();
             match tls {
-                None => exchange(socket, router, peer, limits, slots, watcher).await,
+                None => exchange(socket, router, peer, limits, crowded, watcher).await,
                 Some(config) => {
                     let handshake = TlsAcceptor::from(config).accept(socket);
                     match tokio::time::timeout(limits.handshake, handshake).await {
-                        Ok(Ok(stream)) => exchange(stream, router, peer, limits, slots, watcher).await,
+                        Ok(Ok(stream)) => exchange(stream, router, peer, limits, crowded, watcher).await,
                         Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS handshake failed"),
                         Err(_) => tracing::debug!(%peer, "TLS handshake timed out"),
                     }
@@ -137,7 +140,7 @@ pub async fn serve_unix(listener: UnixListener, router: Router, limits: Limits, 
         let (router, watcher, slots) = (router.clone(), open.watcher(), slots.clone());
         tokio::spawn(async move {
             let _slot = slot;
-            exchange(socket, router, local, limits, slots, watcher).await;
+            exchange(socket, router, local, limits, move || slots.crowded(), watcher).await;
         });
     }
     drain(open, limits).await;
@@ -165,7 +168,8 @@ impl Slots {
 
     /// Whether half of them are taken, so that none is to be held without need.
     fn crowded(&self) -> bool {
-        self.free.available_permits() < self.all.div_ceil(2)
+        // One is held ready for the next connection.
+        self.free.available_permits() + 1 < self.all.div_ceil(2)
     }
 }
 
@@ -184,7 +188,7 @@ async fn exchange<S>(
     router: Router,
     peer: SocketAddr,
     limits: Limits,
-    slots: Slots,
+    crowded: impl Fn() -> bool + Clone + Send + 'static,
     watcher: hyper_util::server::graceful::Watcher,
 ) where
     S: AsyncRead + AsyncWrite + Send + 'static,
@@ -193,11 +197,11 @@ async fn exchange<S>(
     stream.set_write_timeout(Some(limits.stall));
     let service = tower::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
-        let (mut router, slots) = (router.clone(), slots.clone());
+        let (mut router, crowded) = (router.clone(), crowded.clone());
         async move {
             let mut answer =
                 router.as_service::<hyper::body::Incoming>().ready().await?.call(request).await?;
-            if slots.crowded() {
+            if crowded() {
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(answer)

@@ -34,17 +34,13 @@ async fn an_address_beyond_its_share_is_closed_at_once_and_served_again_when_it_
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new().route("/", get(|| async { "served" }));
-    let shares = Shares::new(2, |_| false);
     let limits = Limits::CALLBACKS;
+    let shares = Shares::new(2, limits.connections, |_| false);
     tokio::spawn(serve_tcp(listener, None, router, limits, shares, CancellationToken::new()));
     let mut held = Vec::new();
     for _ in 0..2 {
-        let mut socket = TcpStream::connect(address).await.unwrap();
-        socket.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-        let mut answer = [0; 12];
-        socket.read_exact(&mut answer).await.unwrap();
-        assert_eq!(&answer, b"HTTP/1.1 200");
-        held.push(socket);
+        // Silent: an answer would close it, this far into the share.
+        held.push(TcpStream::connect(address).await.unwrap());
     }
     let mut refused = TcpStream::connect(address).await.unwrap();
     let mut said = Vec::new();
@@ -114,6 +110,29 @@ async fn idle_connections_never_keep_out_those_who_have_something_to_say() {
         let mut socket = TcpStream::connect(address).await.unwrap();
         let answer = tokio::time::timeout(Duration::from_secs(10), ask(&mut socket)).await.unwrap();
         assert!(answer.contains("connection: close"), "{answer}");
+        idle.push(socket);
+    }
+    stop.cancel();
+}
+
+#[tokio::test]
+async fn agents_behind_one_address_never_keep_each_other_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/", get(|| async { "served" }));
+    let limits = Limits::CALLBACKS;
+    let shares = Shares::new(8, limits.connections, |_| false);
+    let stop = CancellationToken::new();
+    tokio::spawn(serve_tcp(listener, None, router, limits, shares, stop.clone()));
+    let mut idle = Vec::new();
+    for agent in 0..36 {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(10), ask(&mut socket)).await.unwrap();
+        assert_eq!(answer.contains("connection: close"), agent >= 4, "{answer}");
+        if agent >= 4 {
+            // The place is free once the listener has closed, which it does right after its answer.
+            assert_eq!(socket.read(&mut [0]).await.unwrap(), 0);
+        }
         idle.push(socket);
     }
     stop.cancel();

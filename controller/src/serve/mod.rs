@@ -171,8 +171,9 @@ pub async fn run(
         admin: admin_tcp.as_ref().and_then(|(listener, _)| listener.local_addr().ok()),
     };
     announce(&settings, &addresses, &socket);
-    parts.spawn(serve_tcp(https, Some(tls), secure, Limits::CALLBACKS, shares(&settings), stop.clone()));
-    parts.spawn(serve_tcp(http, None, plain, Limits::IMAGES, shares(&settings), stop.clone()));
+    let (callbacks, images) = (Limits::CALLBACKS, Limits::IMAGES);
+    parts.spawn(serve_tcp(https, Some(tls), secure, callbacks, shares(&settings, &callbacks), stop.clone()));
+    parts.spawn(serve_tcp(http, None, plain, images, shares(&settings, &images), stop.clone()));
     let api: Router = admin::router(admin);
     if let Some((listener, token)) = admin_tcp {
         let guarded = admin::require_token(api.clone(), token);
@@ -207,10 +208,10 @@ async fn until_stopped(mut parts: JoinSet<()>, stop: &CancellationToken) -> Resu
 }
 
 /// One listener's connections by address. A proxy speaks for many, and so does whatever runs on this machine.
-fn shares(settings: &Settings) -> Shares {
+fn shares(settings: &Settings, limits: &Limits) -> Shares {
     let proxies = settings.trusted_proxies.clone();
     let most = usize::try_from(settings.connections_per_address).unwrap_or(usize::MAX);
-    Shares::new(most, move |ip| ip.is_loopback() || proxies.contains(ip))
+    Shares::new(most, limits.connections, move |ip| ip.is_loopback() || proxies.contains(ip))
 }
 
 async fn bind(flag: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
