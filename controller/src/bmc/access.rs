@@ -41,7 +41,7 @@ pub struct HostAccess {
 pub enum Trust {
     /// The system's certificate authorities.
     System,
-    /// These alone, PEM.
+    /// These alone, PEM: as a CA, or as the very certificate the BMC shows.
     Only(Vec<u8>),
     /// Nothing: the Secret consents to it.
     Nothing,

@@ -50,6 +50,12 @@ impl BmcError {
         }
     }
 
+    /// Whether what was asked for may have been done all the same.
+    pub(super) fn outcome_unknown(&self) -> bool {
+        use Transient::{Closed, Http, Network, Reset, TimedOut};
+        matches!(self, Self::Unreachable { class: TimedOut | Reset | Closed | Network | Http(502 | 504), .. })
+    }
+
     /// The HTTP status of the answer, if there was one.
     pub(super) fn status(&self) -> Option<u16> {
         match self {

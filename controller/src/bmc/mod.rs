@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use farrier_shared::lifecycle::PowerState;
 use farrier_shared::lifecycle::fault::BmcFacts;
+use farrier_shared::resource::host;
 use futures_util::future::BoxFuture;
 
 pub use access::{HostAccess, Trust};
@@ -32,6 +33,16 @@ pub enum BootMode {
     Uefi,
     /// BIOS.
     Legacy,
+}
+
+impl From<Option<host::BootMode>> for BootMode {
+    fn from(wanted: Option<host::BootMode>) -> Self {
+        match wanted {
+            None => Self::AsConfigured,
+            Some(host::BootMode::Uefi) => Self::Uefi,
+            Some(host::BootMode::Legacy) => Self::Legacy,
+        }
+    }
 }
 
 /// A power action.

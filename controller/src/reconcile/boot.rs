@@ -10,7 +10,7 @@ use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Resource as _};
 
 use super::bmc::AskError;
 use super::{PassError, Shell};
-use crate::bmc::{Bmc, BootMode, ResetKind};
+use crate::bmc::{Bmc, ResetKind};
 use crate::store::StoreError;
 
 impl Shell {
@@ -37,7 +37,8 @@ impl Shell {
 
         if let Some(action) = plan.power(credentials, power) {
             tracing::info!(host = %plan.host, run = credentials.run, ?action, "booting the inspection image");
-            boot_from_network(&*bmc, reset_kind(action)).await?;
+            self.memory.booting(&host, machine, &credentials.run);
+            boot_from_network(&*bmc, &host, reset_kind(action)).await?;
         }
         self.memory.booted(&host, machine, &credentials.run);
 
@@ -65,11 +66,12 @@ impl Shell {
     }
 
     pub(super) async fn ensure_powered_on(&self, key: &HostKey) -> Result<(), PassError> {
-        let bmc = self.connect(&not_paused(self.host(key).await?)?).await?;
+        let host = not_paused(self.host(key).await?)?;
+        let bmc = self.connect(&host).await?;
         if bmc.power_state().await.map_err(AskError::from)? == PowerState::Off {
             tracing::info!(host = %key, "the host is off in the middle of its inspection, switching it on again");
             // Whoever forgot to switch on may have forgotten where to boot from.
-            boot_from_network(&*bmc, ResetKind::On).await?;
+            boot_from_network(&*bmc, &host, ResetKind::On).await?;
         }
         Ok(())
     }
@@ -87,8 +89,8 @@ impl Shell {
 
 /// Has the host boot from the network now. Network boot is only set along with a boot: on a host that runs already, it
 /// would catch the boot after the next.
-async fn boot_from_network(bmc: &dyn Bmc, how: ResetKind) -> Result<(), AskError> {
-    bmc.set_boot_pxe_once(BootMode::AsConfigured).await?;
+async fn boot_from_network(bmc: &dyn Bmc, host: &PhysicalHost, how: ResetKind) -> Result<(), AskError> {
+    bmc.set_boot_pxe_once(host.spec.boot_mode.into()).await?;
     Ok(bmc.reset(how).await?)
 }
 

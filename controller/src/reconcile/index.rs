@@ -108,6 +108,7 @@ mod tests {
             redfish_connection: connection,
             consumer_ref: None,
             boot_mac_addresses: vec![],
+            boot_mode: None,
             agent_options: Default::default(),
         };
         let mut host = PhysicalHost::new(ObjectMeta::new(name(namespace), name(text)), spec);

@@ -185,7 +185,8 @@ impl Shell {
             }
         };
         let digest = self.memory.digest(machine);
-        let booted = host.and_then(|host| self.memory.booted_run(host, machine));
+        let held = credentials.as_ref().ok().and_then(|stored| stored.as_ref()).map(|stored| &stored.value);
+        let booted = host.and_then(|host| self.memory.booted_run(host, machine, held));
         let progress = host.and_then(|host| self.memory.progress(host));
         let resumed = host.and_then(|host| self.resumed(host, machine.metadata.is_paused()));
         Ok(decide_machine(&MachineFacts {

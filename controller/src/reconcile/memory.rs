@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use farrier_shared::contract::{HostKey, WebUrl};
 use farrier_shared::lifecycle::digest_url::{self, Backoff};
-use farrier_shared::lifecycle::{BmcObservation, ClockStep, DigestRead, Progress, Timings};
+use farrier_shared::lifecycle::host_view::script_fetched;
+use farrier_shared::lifecycle::{BmcObservation, ClockStep, Credentials, DigestRead, Progress, Timings};
 use farrier_shared::resource::host::RedfishConnection;
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
 use tokio::time::Instant;
@@ -31,8 +32,7 @@ struct Remembered {
 struct OfHost {
     /// The incarnation all this is about.
     uid: String,
-    /// Machine uid and run the host was last powered for.
-    booted: Option<(String, String)>,
+    booted: Option<Booted>,
     /// What the BMC last said, until a pass has made use of it.
     observed: Option<BmcObservation>,
     /// How many times in a row it failed.
@@ -47,6 +47,16 @@ struct OfHost {
     paused: bool,
     /// When that last ended, in monotonic time.
     resumed: Option<Duration>,
+}
+
+/// What the host was last powered for.
+#[derive(Debug)]
+struct Booted {
+    /// The machine's uid.
+    machine: String,
+    run: String,
+    /// Whether the BMC has confirmed it.
+    confirmed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -118,16 +128,34 @@ impl Memory {
         self.with_machine(machine, |m| (m.boot_failures, m.boot_after) = (0, None));
     }
 
-    /// Remembers that the host was powered for this run of this machine.
-    pub(super) fn booted(&self, host: &PhysicalHost, machine: &Beskar7Machine, run: &str) {
-        let booted = Some((machine.metadata.uid.clone(), run.to_owned()));
-        self.with_host(host, |h| h.booted = booted);
+    /// Remembers that the host is about to be powered for this run of this machine. The answer may be lost.
+    pub(super) fn booting(&self, host: &PhysicalHost, machine: &Beskar7Machine, run: &str) {
+        self.remember_boot(host, machine, run, false);
     }
 
-    /// The run this machine powered the host for.
-    pub(super) fn booted_run(&self, host: &PhysicalHost, machine: &Beskar7Machine) -> Option<String> {
+    /// Remembers that the host was powered for this run of this machine.
+    pub(super) fn booted(&self, host: &PhysicalHost, machine: &Beskar7Machine, run: &str) {
+        self.remember_boot(host, machine, run, true);
+    }
+
+    fn remember_boot(&self, host: &PhysicalHost, machine: &Beskar7Machine, run: &str, confirmed: bool) {
+        let booted = Booted { machine: machine.metadata.uid.clone(), run: run.to_owned(), confirmed };
+        self.with_host(host, |h| h.booted = Some(booted));
+    }
+
+    /// The run this machine powered the host for. That it came to that is told by the BMC, or else by firmware, which has
+    /// fetched the script of these credentials.
+    pub(super) fn booted_run(
+        &self,
+        host: &PhysicalHost,
+        machine: &Beskar7Machine,
+        credentials: Option<&Credentials>,
+    ) -> Option<String> {
+        let fetched =
+            |run: &str| credentials.is_some_and(|c| c.run == run && script_fetched(&host.status, c));
         self.with_host(host, |h| {
-            h.booted.as_ref().filter(|(uid, _)| *uid == machine.metadata.uid).map(|(_, run)| run.clone())
+            let booted = h.booted.as_ref().filter(|b| b.machine == machine.metadata.uid)?;
+            (booted.confirmed || fetched(&booted.run)).then(|| booted.run.clone())
         })
     }
 

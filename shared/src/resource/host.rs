@@ -43,9 +43,23 @@ pub struct PhysicalHostSpec {
     /// Addresses the server may network-boot from; Farrier's own, serves `/ipxe/{mac}`.
     #[serde(default, rename = "bootMACAddresses", skip_serializing_if = "Vec::is_empty")]
     pub boot_mac_addresses: Vec<MacAddress>,
+    /// How the server's firmware boots from the network; Farrier's own. Left out, nothing is said to the BMC that need
+    /// not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_mode: Option<BootMode>,
     /// What the agent is told about this server; Farrier's own.
     #[serde(default, skip_serializing_if = "AgentOptionTexts::is_empty")]
     pub agent_options: AgentOptionTexts,
+}
+
+/// A way of firmware to boot, as Redfish names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BootMode {
+    /// UEFI.
+    #[serde(rename = "UEFI")]
+    Uefi,
+    /// BIOS.
+    Legacy,
 }
 
 /// How to reach a BMC.

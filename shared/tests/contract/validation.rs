@@ -1,5 +1,6 @@
 //! Objects as operators write them: taken from JSON, checked across fields, refused with the field's path.
 
+use farrier_shared::resource::host::BootMode;
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost, Secret};
 use serde_json::{Value, json};
 
@@ -138,8 +139,22 @@ fn agent_options_are_checked_where_they_stand() {
 }
 
 #[test]
+fn a_boot_mode_is_one_that_redfish_names() {
+    let mode = |mode: Value| with(host(), "/spec/bootMode", mode);
+    for (text, expected) in [("UEFI", BootMode::Uefi), ("Legacy", BootMode::Legacy)] {
+        let host: PhysicalHost = serde_json::from_value(mode(json!(text))).unwrap();
+        assert_eq!(host.spec.boot_mode, Some(expected));
+        assert_eq!(serde_json::to_value(&host).unwrap()["spec"]["bootMode"], text);
+    }
+    for odd in [json!("uefi"), json!("BIOS"), json!(""), json!(1)] {
+        serde_json::from_value::<PhysicalHost>(mode(odd)).unwrap_err();
+    }
+}
+
+#[test]
 fn an_object_without_agent_options_is_written_as_before() {
     let host: PhysicalHost = serde_json::from_value(host()).unwrap();
+    assert!(serde_json::to_value(&host).unwrap()["spec"].get("bootMode").is_none());
     assert!(serde_json::to_value(&host).unwrap()["spec"].get("agentOptions").is_none());
     let with: PhysicalHost = serde_json::from_value(with(
         serde_json::to_value(&host).unwrap(),

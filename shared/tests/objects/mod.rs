@@ -25,6 +25,7 @@ pub(crate) fn host_named(text: &str) -> PhysicalHost {
         redfish_connection,
         consumer_ref: None,
         boot_mac_addresses: Vec::new(),
+        boot_mode: None,
         agent_options: Default::default(),
     };
     PhysicalHost::new(metadata, spec)

@@ -30,14 +30,13 @@ pub(super) fn plan(
 ) -> Result<Vec<Step>, NotOffered> {
     const ON: &[&str] = &["On", "ForceOn"];
     const OFF: &[&str] = &["ForceOff"];
-    const POLITE: &[&str] = &["GracefulShutdown", "ForceOff"];
     let offered = |types: &[&'static str]| -> Vec<&'static str> {
         let takes = |wanted: &str| allowed.is_none_or(|list| list.iter().any(|a| a == wanted));
         types.iter().copied().filter(|t| takes(t)).collect()
     };
     let step = |wanted: &[&'static str], ends| {
         let types = offered(wanted);
-        let polite = types.first() == Some(&"GracefulShutdown");
+        let polite = matches!(types.first(), Some(&("GracefulShutdown" | "PushPowerButton")));
         if types.is_empty() {
             Err(NotOffered { wanted: wanted.to_vec() })
         } else {
@@ -48,7 +47,7 @@ pub(super) fn plan(
         (ResetKind::On, PowerState::On)
         | (ResetKind::GracefulShutdown | ResetKind::ForceOff, PowerState::Off) => Ok(Vec::new()),
         (ResetKind::On | ResetKind::ForceRestart, PowerState::Off) => Ok(vec![step(ON, PowerState::On)?]),
-        (ResetKind::GracefulShutdown, PowerState::On) => Ok(vec![step(POLITE, PowerState::Off)?]),
+        (ResetKind::GracefulShutdown, PowerState::On) => Ok(vec![step(quirks.shutdown, PowerState::Off)?]),
         (ResetKind::ForceOff, PowerState::On) => Ok(vec![step(OFF, PowerState::Off)?]),
         (ResetKind::ForceRestart, PowerState::On) => match step(quirks.restart, PowerState::On) {
             Ok(step) => Ok(vec![step]),
@@ -87,6 +86,18 @@ mod tests {
                 Err(_) => "not offered".to_owned(),
             };
             assert_eq!(planned, expected, "{kind:?} at {power:?} with {allowed:?}");
+        }
+    }
+
+    #[test]
+    fn the_power_button_is_a_shutdown_where_it_is_known_to_be_one() {
+        let allowed = ["On", "ForceOff", "PushPowerButton"].map(str::to_owned);
+        for (maker, types, polite) in
+            [("HPE", vec!["PushPowerButton", "ForceOff"], true), ("Dell Inc.", vec!["ForceOff"], false)]
+        {
+            let quirks = quirks::of(maker);
+            let steps = plan(ResetKind::GracefulShutdown, PowerState::On, Some(&allowed), &quirks).unwrap();
+            assert_eq!(steps, [Step { types, ends: PowerState::Off, polite }], "{maker}");
         }
     }
 

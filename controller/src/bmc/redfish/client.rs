@@ -11,14 +11,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::actions::{Step, plan};
-use super::known::{Known, Service};
-use super::model::{ActionInfo, Collection, Interface, Link, Power, Root, System};
+use super::addresses;
+use super::known::{Known, Place, Service};
+use super::model::{ActionInfo, Collection, Link, Power, Root, System};
 use super::quirks::{self, Quirks};
 use super::transport::{Pace, Purpose, Transport};
 use crate::bmc::{Bmc, BmcError, BootMode, Call, ResetKind};
-
-/// Interfaces read for their addresses; more of them are a misread or a switch.
-const MAX_INTERFACES: usize = 32;
 
 /// Most tries of one change whose entity tag does not match.
 const PATCH_TRIES: u32 = 3;
@@ -26,7 +24,6 @@ const PATCH_TRIES: u32 = 3;
 const ROOT: Purpose = Purpose::connect("show its Redfish root");
 const SYSTEMS: Purpose = Purpose::connect("list its computer systems");
 const SYSTEM: Purpose = Purpose::query("show its computer system");
-const INTERFACES: Purpose = Purpose::query("show its network interfaces");
 const BOOT_SOURCE: Purpose = Purpose::query("set the boot source");
 const RESET: Purpose = Purpose::query("change the power state");
 
@@ -36,8 +33,7 @@ pub(super) struct RedfishBmc {
     pace: Pace,
     known: Arc<Known>,
     service: Service,
-    /// Link to the system.
-    system: String,
+    place: Place,
     /// The system as connecting found it, for the look that follows at once.
     found: Mutex<Option<(System, Quirks)>>,
 }
@@ -51,11 +47,11 @@ impl RedfishBmc {
         known: Arc<Known>,
         service: Service,
     ) -> Result<Self, BmcError> {
-        let system = known.system(&service);
-        let mut bmc =
-            Self { transport, pace, known, service, system: String::new(), found: Mutex::default() };
-        if let Some(system) = system {
-            bmc.system = system;
+        let place = known.place(&service);
+        let nowhere = Place { system: String::new(), vendor: quirks::of("") };
+        let mut bmc = Self { transport, pace, known, service, place: nowhere, found: Mutex::default() };
+        if let Some(place) = place {
+            bmc.place = place;
             match bmc.read_system().await {
                 Ok(found) => {
                     bmc.found = Mutex::new(Some(found));
@@ -65,74 +61,55 @@ impl RedfishBmc {
                 Err(_) => bmc.known.forget(&bmc.service),
             }
         }
-        bmc.system = bmc.first_system().await?;
-        bmc.known.found(bmc.service.clone(), bmc.system.clone());
+        bmc.place = bmc.first_system().await?;
+        bmc.known.found(bmc.service.clone(), bmc.place.clone());
         Ok(bmc)
     }
 
-    /// The link to the first system.
-    async fn first_system(&self) -> Result<String, BmcError> {
+    /// Where the first system is.
+    async fn first_system(&self) -> Result<Place, BmcError> {
         let transport = &self.transport;
         let root: Root = transport.get(&transport.root(), ROOT).await?.value;
         let none = || transport.failed(SYSTEMS, None, "it has no computer system".to_owned());
         let systems = root.systems.filter(|link| !link.id.is_empty()).ok_or_else(none)?;
         let list: Collection = transport.get(&systems.id, SYSTEMS).await?.value;
         let system = list.members.first().filter(|link| !link.id.is_empty()).ok_or_else(none)?.id.clone();
+        let vendor = root.vendor.unwrap_or_default();
         if list.members.len() > 1 {
             tracing::warn!(
                 bmc = transport.authority(),
                 systems = list.members.len(),
                 used = system,
-                vendor = root.vendor.unwrap_or_default(),
+                vendor,
                 "the BMC manages several systems; the first is used"
             );
         }
-        Ok(system)
+        Ok(Place { system, vendor: quirks::of(&vendor) })
     }
 
     /// The system as it is now, with the entity tag to send when changing it.
     async fn read_system(&self) -> Result<(System, Quirks), BmcError> {
-        self.read_settings(&self.system).await
+        self.read_settings(&self.place.system).await
     }
 
     /// The system, or what shows its settings alone.
     async fn read_settings(&self, link: &str) -> Result<(System, Quirks), BmcError> {
         let got = self.transport.get::<System>(link, SYSTEM).await?;
         let mut system = got.value;
-        let quirks = quirks::of(system.manufacturer.as_deref().unwrap_or_default());
+        let quirks = quirks::of(system.manufacturer.as_deref().unwrap_or_default()).or(self.place.vendor);
         system.etag =
             got.etag.or(system.etag).map(|etag| if quirks.strong_etag { strong(&etag) } else { etag });
         Ok((system, quirks))
     }
 
     /// The addresses of the system's interfaces. They are many requests and seldom change.
-    async fn addresses(&self, system: &System) -> Result<Option<Vec<Address>>, BmcError> {
+    async fn addresses(&self, system: &System) -> Option<Vec<Address>> {
         if let Some(addresses) = self.known.addresses(&self.service, system) {
-            return Ok(addresses);
+            return addresses;
         }
-        let addresses = self.read_addresses(system).await?;
-        self.known.addresses_read(&self.service, system, addresses.clone());
-        Ok(addresses)
-    }
-
-    async fn read_addresses(&self, system: &System) -> Result<Option<Vec<Address>>, BmcError> {
-        for link in [&system.ethernet_interfaces, &system.network_interfaces] {
-            let Some(Link { id }) = link.as_ref().filter(|link| !link.id.is_empty()) else { continue };
-            let list: Collection = self.transport.get(id, INTERFACES).await?.value;
-            let mut addresses = Vec::new();
-            for member in list.members.iter().take(MAX_INTERFACES) {
-                let interface: Interface = self.transport.get(&member.id, INTERFACES).await?.value;
-                for address in interface.addresses() {
-                    if !addresses.contains(&address) {
-                        addresses.push(address);
-                    }
-                }
-            }
-            if !addresses.is_empty() {
-                return Ok(Some(addresses));
-            }
-        }
-        Ok(None)
+        let read = addresses::read(&self.transport, system, self.pace.addresses).await;
+        self.known.addresses_read(&self.service, system, read.addresses.clone(), read.whole);
+        read.addresses
     }
 
     /// Changes the system's boot settings, at the system or, where it does not take them, at its settings resource.
@@ -140,7 +117,7 @@ impl RedfishBmc {
         let (system, quirks) = self.read_system().await?;
         let body = json!({ "Boot": boot(&system, &quirks) });
         let settings = system.settings.as_ref().and_then(|s| s.settings_object.clone());
-        let sent = self.patch(&self.system, &body, system.etag).await;
+        let sent = self.patch(&self.place.system, &body, system.etag).await;
         match (sent, settings) {
             (Err(error), Some(Link { id }))
                 if matches!(error.status(), Some(400 | 404 | 405)) && !id.is_empty() =>
@@ -257,6 +234,10 @@ impl RedfishBmc {
                     }
                     refusal = Some(error);
                 }
+                // Sent again, a restart would hit what has just begun to boot: whether it was taken shows in the power.
+                Err(error) if error.outcome_unknown() && before != step.ends => {
+                    return self.confirm(step.ends, before, limit).await.map_err(|_| error);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -329,13 +310,7 @@ impl Bmc for RedfishBmc {
                 Some(found) => found,
                 None => self.read_system().await?,
             };
-            let addresses = match self.addresses(&system).await {
-                Ok(addresses) => addresses,
-                Err(error) => {
-                    tracing::debug!(bmc = self.transport.authority(), %error, "no addresses from the BMC");
-                    None
-                }
-            };
+            let addresses = self.addresses(&system).await;
             Ok(BmcFacts { power: plain(system.power_state), details: Some(system.details()), addresses })
         })
     }

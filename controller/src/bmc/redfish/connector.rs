@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farrier_shared::lifecycle::fault::Failure;
+use reqwest::Client;
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client};
 use url::Url;
 use zeroize::Zeroizing;
 
 use super::client::RedfishBmc;
 use super::dns::AbsoluteNames;
 use super::gate::Gates;
+use super::given;
 use super::known::{Known, Service};
 use super::transport::{Pace, Transport};
 use crate::bmc::access::authority;
@@ -90,7 +91,7 @@ impl RedfishConnector {
     }
 
     fn build(&self, access: &HostAccess, kind: &Kind) -> Result<Client, BmcError> {
-        let unusable = |_| BmcError::Failed {
+        let unusable = || BmcError::Failed {
             authority: authority(&access.base),
             action: "be connected to".to_owned(),
             failure: Failure::Connection,
@@ -113,7 +114,7 @@ impl RedfishConnector {
             Kind::Plain => builder.tls_certs_only([]),
             Kind::Tls(Trust::System) => builder,
             Kind::Tls(Trust::Only(pem)) => {
-                builder.tls_certs_only(Certificate::from_pem_bundle(pem).map_err(unusable)?)
+                builder.tls_backend_preconfigured(given::config(pem).map_err(|_| unusable())?)
             }
             Kind::Tls(Trust::Nothing) => builder.tls_danger_accept_invalid_certs(true),
         };
@@ -121,7 +122,7 @@ impl RedfishConnector {
             Some(proxy) => builder.proxy(proxy.clone()),
             None => builder,
         };
-        builder.build().map_err(unusable)
+        builder.build().map_err(|_| unusable())
     }
 }
 

@@ -4,6 +4,7 @@
 //! are refused, proxies of the environment are ignored. Each BMC is asked one thing at a time.
 
 mod actions;
+mod addresses;
 mod classify;
 mod client;
 mod connector;
@@ -11,6 +12,7 @@ mod dns;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod gate;
+mod given;
 mod known;
 mod model;
 mod quirks;
@@ -18,6 +20,7 @@ mod quirks;
 mod recorded;
 #[cfg(test)]
 mod secure_tests;
+mod sessions;
 #[cfg(test)]
 mod simulator;
 #[cfg(test)]

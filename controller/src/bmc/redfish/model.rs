@@ -17,6 +17,7 @@ pub(super) struct Link {
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Root {
     pub(super) systems: Option<Link>,
+    #[serde(deserialize_with = "lenient")]
     pub(super) vendor: Option<String>,
 }
 

@@ -136,7 +136,7 @@ impl Recorded {
         let power = &mut self.resources.get_mut(&system).unwrap()["PowerState"];
         let next = match (kind.as_str(), power.as_str().unwrap()) {
             ("On" | "ForceOn", "Off") | ("ForceRestart" | "PowerCycle", "On") => "On",
-            ("ForceOff" | "GracefulShutdown", "On") => "Off",
+            ("ForceOff" | "GracefulShutdown" | "PushPowerButton", "On") => "Off",
             _ => return refusal("Base.1.8.InvalidOperationForSystemState"),
         };
         *power = json!(next);
@@ -275,10 +275,11 @@ async fn every_family_is_switched_by_types_it_offers_and_the_power_is_confirmed(
             rig.bmc.reset(kind).await.unwrap_or_else(|e| panic!("{} {kind:?}: {e}", rig.family));
             assert_eq!(rig.bmc.power_state().await.unwrap().as_str(), ends, "{} {kind:?}", rig.family);
         }
-        let polite = if rig.with(|r| r.allowed().contains(&"GracefulShutdown".to_owned())) {
-            "GracefulShutdown"
-        } else {
-            "ForceOff"
+        let graceful = rig.with(|r| r.allowed().contains(&"GracefulShutdown".to_owned()));
+        let polite = match rig.family {
+            _ if graceful => "GracefulShutdown",
+            "HPE iLO5" => "PushPowerButton",
+            _ => "ForceOff",
         };
         let sent = rig.with(|r| r.resets.join(" "));
         assert_eq!(sent, format!("On ForceRestart {polite} On ForceOff"), "{}", rig.family);

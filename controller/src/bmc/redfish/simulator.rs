@@ -26,6 +26,14 @@ pub(super) enum Fault {
     Oversize,
 }
 
+/// How an interface answers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Nic {
+    Well,
+    Status(u16),
+    Slow(Duration),
+}
+
 #[derive(Debug)]
 pub(super) struct Machine {
     /// Where it shows its system.
@@ -35,6 +43,8 @@ pub(super) struct Machine {
     pub(super) lag: Vec<&'static str>,
     pub(super) allowed: Option<Vec<&'static str>>,
     pub(super) manufacturer: &'static str,
+    /// Who made the BMC, as its root says.
+    pub(super) vendor: Value,
     pub(super) fault: Option<Fault>,
     pub(super) version: u32,
     /// Changes made by somebody else just before our next patch.
@@ -42,8 +52,12 @@ pub(super) struct Machine {
     pub(super) resets: Vec<String>,
     pub(super) patches: Vec<Value>,
     pub(super) requests: usize,
+    /// Loses its answers to resets.
+    pub(super) mute: bool,
     /// Takes resets without doing them.
     pub(super) stuck: bool,
+    /// What its interfaces answer, by number; those it lists.
+    pub(super) interfaces: Vec<Nic>,
 }
 
 /// The running simulator.
@@ -69,13 +83,16 @@ impl Simulator {
             lag: vec![],
             allowed: Some(vec!["On", "ForceOff", "GracefulShutdown", "ForceRestart"]),
             manufacturer: "QEMU",
+            vendor: Value::Null,
             fault: None,
             version: 1,
             interference: 0,
             resets: vec![],
             patches: vec![],
             requests: 0,
+            mute: false,
             stuck: false,
+            interfaces: vec![Nic::Well],
         };
         let machine = Arc::new(Mutex::new(machine));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -130,11 +147,19 @@ async fn answer(State(machine): State<Arc<Mutex<Machine>>>, request: Request) ->
     if parts.headers.get(header::AUTHORIZATION).is_none_or(|v| v != "Basic YWRtaW46aHVudGVyMg==") {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    let mut machine = machine.lock().unwrap();
     let path = parts.uri.path();
+    let asked = {
+        let machine = machine.lock().unwrap();
+        (1..=machine.interfaces.len()).find(|n| path == nic(*n)).map(|n| (n, machine.interfaces[n - 1]))
+    };
+    if let Some((number, manner)) = asked {
+        return interface(number, manner).await;
+    }
+    let mut machine = machine.lock().unwrap();
     match (parts.method, path) {
         (Method::GET, "/redfish/v1/") => {
-            axum::Json(json!({ "Systems": { "@odata.id": "/redfish/v1/Systems" } })).into_response()
+            let root = json!({ "Vendor": machine.vendor, "Systems": { "@odata.id": "/redfish/v1/Systems" } });
+            axum::Json(root).into_response()
         }
         (Method::GET, "/redfish/v1/Systems") => {
             let first = match machine.fault.clone() {
@@ -148,17 +173,41 @@ async fn answer(State(machine): State<Arc<Mutex<Machine>>>, request: Request) ->
         }
         (Method::GET, path) if path == machine.system => machine.show(),
         (Method::GET, "/redfish/v1/Nics") => {
-            axum::Json(json!({ "Members": [{ "@odata.id": "/redfish/v1/Nics/1" }] })).into_response()
+            let links = (1..=machine.interfaces.len()).map(|n| json!({ "@odata.id": nic(n) }));
+            axum::Json(json!({ "Members": links.collect::<Vec<_>>() })).into_response()
         }
-        (Method::GET, "/redfish/v1/Nics/1") => axum::Json(json!({
-            "IPv4Addresses": [{ "Address": "10.0.0.5" }, { "Address": "203.0.113.9" }, { "Address": null }],
-            "IPv6Addresses": [{ "Address": "fd00::5" }],
-        }))
-        .into_response(),
         (Method::PATCH, path) if path == machine.system => machine.patch(&parts.headers, &body),
-        (Method::POST, "/redfish/v1/Systems/1/Reset") => machine.reset(&body),
+        (Method::POST, "/redfish/v1/Systems/1/Reset") => {
+            let answer = machine.reset(&body);
+            if machine.mute { cut_off() } else { answer }
+        }
         _ => StatusCode::NOT_FOUND.into_response(),
     }
+}
+
+/// A connection that ends before its answer does.
+fn cut_off() -> Response {
+    let broken = futures_util::stream::iter([Err::<Bytes, _>(std::io::Error::other("cut off"))]);
+    Body::from_stream(broken).into_response()
+}
+
+fn nic(number: usize) -> String {
+    format!("/redfish/v1/Nics/{number}")
+}
+
+async fn interface(number: usize, manner: Nic) -> Response {
+    match manner {
+        Nic::Status(code) => return StatusCode::from_u16(code).unwrap().into_response(),
+        Nic::Slow(by) => tokio::time::sleep(by).await,
+        Nic::Well => {}
+    }
+    axum::Json(json!({
+        "IPv4Addresses": [
+            { "Address": format!("10.0.{}.5", number - 1) }, { "Address": "203.0.113.9" }, { "Address": null },
+        ],
+        "IPv6Addresses": [{ "Address": "fd00::5" }],
+    }))
+    .into_response()
 }
 
 impl Machine {

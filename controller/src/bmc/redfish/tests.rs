@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
 use super::RedfishConnector;
-use super::simulator::{Fault, Simulator, access};
+use super::simulator::{Fault, Nic, Simulator, access};
 use super::transport::Pace;
 use crate::bmc::{Bmc, BmcError, BootMode, Connector as _, ResetKind};
 
@@ -18,6 +18,7 @@ fn connector() -> RedfishConnector {
     RedfishConnector::with_pace(Pace {
         call: Duration::from_millis(500),
         connect: Duration::from_millis(500),
+        addresses: Duration::from_millis(300),
         poll: Duration::from_millis(5),
         settle: Duration::from_millis(400),
     })
@@ -74,6 +75,46 @@ async fn a_further_look_takes_one_request_and_sees_the_power_as_it_is() {
     assert_eq!(off.unwrap(), BmcFacts { power: Some(PowerState::Off), ..first });
     assert!(requests > 1, "{requests}");
     assert_eq!(look(&connector, &simulator).await.1, 1);
+}
+
+/// The private addresses among those seen, one for each interface that was read.
+fn interfaces(facts: &BmcFacts) -> Vec<&str> {
+    let all = facts.addresses.as_deref().unwrap_or_default().iter().map(|a| a.address.as_str());
+    all.filter(|address| address.starts_with("10.")).collect()
+}
+
+#[tokio::test]
+async fn s126_interfaces_that_fail_cost_their_own_addresses_alone() {
+    let (connector, simulator) = (connector(), Simulator::start("On").await);
+    simulator.with(|m| m.interfaces = vec![Nic::Status(500), Nic::Well, Nic::Status(404), Nic::Well]);
+    let facts = look(&connector, &simulator).await.0.unwrap();
+    assert_eq!(interfaces(&facts), ["10.0.1.5", "10.0.3.5"]);
+    assert_eq!(facts.power, Some(PowerState::On));
+    assert_eq!(look(&connector, &simulator).await.1, 1, "they are not asked with every look");
+}
+
+#[tokio::test]
+async fn s126_a_bmc_that_is_slow_with_its_interfaces_is_well_and_what_it_told_in_time_is_kept() {
+    let (connector, simulator) = (connector(), Simulator::start("On").await);
+    let slow = Duration::from_millis(400);
+    simulator.with(|m| m.interfaces = [vec![Nic::Well], vec![Nic::Slow(slow); 30]].concat());
+    let begun = tokio::time::Instant::now();
+    let (facts, requests) = look(&connector, &simulator).await;
+    assert!(begun.elapsed() < slow * 10, "{:?}", begun.elapsed());
+    let facts = facts.unwrap();
+    assert_eq!((facts.power, interfaces(&facts)), (Some(PowerState::On), vec!["10.0.0.5"]));
+    assert!(requests < 10, "{requests}");
+    assert_eq!(look(&connector, &simulator).await, (Ok(facts), 1));
+}
+
+#[tokio::test]
+async fn s126_interfaces_nobody_may_see_are_asked_for_once() {
+    let (connector, simulator) = (connector(), Simulator::start("On").await);
+    simulator.with(|m| m.interfaces = vec![Nic::Status(403); 5]);
+    let (facts, requests) = look(&connector, &simulator).await;
+    assert_eq!(facts.unwrap().addresses, None);
+    // Root, systems, system, list and the first interface.
+    assert_eq!(requests, 5);
 }
 
 #[tokio::test]
@@ -135,6 +176,23 @@ async fn vendors_get_what_they_need() {
 }
 
 #[tokio::test]
+async fn a_board_sold_under_another_name_gets_what_its_bmc_needs_whenever_it_is_asked() {
+    let (connector, simulator) = (connector(), Simulator::start("Off").await);
+    simulator.with(|m| (m.manufacturer, m.vendor) = ("Thomas-Krenn.AG", json!("Supermicro")));
+    for (mode, expected) in [
+        (BootMode::AsConfigured, "UEFI"),
+        (BootMode::Legacy, "Legacy"),
+        // Its root is not asked for any more.
+        (BootMode::AsConfigured, "UEFI"),
+    ] {
+        let bmc = connector.connect(&simulator.access()).await.unwrap();
+        bmc.set_boot_pxe_once(mode).await.unwrap();
+        let last = simulator.with(|m| m.patches.pop().unwrap());
+        assert_eq!(last["Boot"]["BootSourceOverrideMode"], expected);
+    }
+}
+
+#[tokio::test]
 async fn power_actions_are_confirmed_and_being_there_is_success() {
     for (kind, before, sent, after) in [
         (ResetKind::On, "Off", "On", "On"),
@@ -177,6 +235,26 @@ async fn an_action_that_shows_no_effect_fails_in_bounded_time() {
     simulator.with(|m| m.stuck = true);
     let error = connect(&simulator).await.reset(ResetKind::On).await.unwrap_err();
     assert!(error.to_string().contains("not On after"), "{error}");
+}
+
+#[tokio::test]
+async fn a_reset_whose_answer_is_lost_is_looked_for_in_the_power_and_not_sent_again() {
+    for (kind, before, sent) in
+        [(ResetKind::On, "Off", "On"), (ResetKind::GracefulShutdown, "On", "GracefulShutdown")]
+    {
+        let simulator = Simulator::start(before).await;
+        simulator.with(|m| m.mute = true);
+        connect(&simulator).await.reset(kind).await.unwrap();
+        assert_eq!(simulator.with(|m| m.resets.join(" ")), sent);
+    }
+    // Nothing to be seen: what went wrong is told.
+    for (kind, power, stuck) in [(ResetKind::On, "Off", true), (ResetKind::ForceRestart, "On", false)] {
+        let simulator = Simulator::start(power).await;
+        simulator.with(|m| (m.mute, m.stuck) = (true, stuck));
+        let error = connect(&simulator).await.reset(kind).await.unwrap_err();
+        assert!(error.outcome_unknown(), "{error}");
+        assert_eq!(simulator.with(|m| m.resets.len()), 1);
+    }
 }
 
 #[tokio::test]

@@ -169,7 +169,8 @@ impl Transport {
             },
             Class::Tls(reason) => {
                 let connect = Purpose::connect(purpose.action);
-                let advice = "check its certificate, or name its CA in caBundleSecretRef";
+                let advice =
+                    "check its certificate, or give its CA or the certificate itself in caBundleSecretRef";
                 self.failed(connect, None, format!("TLS failed: {reason}; {advice}"))
             }
             Class::NotHttp => self.failed(
@@ -229,6 +230,9 @@ pub(super) struct Pace {
     pub(super) call: Duration,
     /// Its connection, TLS included.
     pub(super) connect: Duration,
+    /// All reading of a system's interfaces together. With the three exchanges before it, a look stays within what it
+    /// may take even at a BMC that is only just in time each time.
+    pub(super) addresses: Duration,
     /// Between looks at a power state that is to change.
     pub(super) poll: Duration,
     /// The longest any power change is waited for, whatever the vendor.
@@ -240,6 +244,7 @@ impl Default for Pace {
         Self {
             call: Duration::from_secs(30),
             connect: Duration::from_secs(10),
+            addresses: Duration::from_secs(20),
             poll: Duration::from_secs(2),
             settle: Duration::from_secs(120),
         }

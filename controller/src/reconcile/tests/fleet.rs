@@ -40,6 +40,8 @@ pub(super) struct FakeBmc {
     pub(super) busy: u32,
     /// How often its addresses were to be read anew.
     pub(super) distrusted: u32,
+    /// Does the next so many resets and never says so.
+    pub(super) mute: u32,
 }
 
 /// All faked BMCs, by host name or address.
@@ -106,8 +108,13 @@ impl Bmc for FakeClient {
         self.call(|b| power(b.on))
     }
 
-    fn set_boot_pxe_once(&self, _: BootMode) -> Call<'_, ()> {
-        self.call(|b| b.log.push("pxe".to_owned()))
+    fn set_boot_pxe_once(&self, mode: BootMode) -> Call<'_, ()> {
+        self.call(move |b| {
+            b.log.push(match mode {
+                BootMode::AsConfigured => "pxe".to_owned(),
+                mode => format!("pxe({mode:?})"),
+            });
+        })
     }
 
     fn clear_boot_override(&self) -> Call<'_, ()> {
@@ -131,11 +138,16 @@ impl Bmc for FakeClient {
                     class: Transient::Http(503),
                 });
             }
-            self.all.with(&self.name, |b| {
+            let mute = self.all.with(&self.name, |b| {
                 b.log.push(format!("{kind:?}"));
                 b.on = matches!(kind, ResetKind::On | ResetKind::ForceRestart);
+                let mute = b.mute > 0;
+                b.mute = b.mute.saturating_sub(1);
+                mute
             });
-            Ok(())
+            let (authority, action) = (self.name.clone(), "reset".to_owned());
+            let lost = BmcError::Unreachable { authority, action, class: Transient::TimedOut };
+            if mute { Err(lost) } else { Ok(()) }
         })
     }
 }
@@ -285,6 +297,7 @@ impl Fleet {
             redfish_connection: connection,
             consumer_ref: None,
             boot_mac_addresses: vec![],
+            boot_mode: None,
             agent_options: Default::default(),
         };
         self.store.create(PhysicalHost::new(meta(text), spec)).await.unwrap();

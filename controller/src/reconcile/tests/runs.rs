@@ -7,6 +7,7 @@ use farrier_shared::contract::ProviderId;
 use farrier_shared::lifecycle::SignalKey;
 use farrier_shared::lifecycle::reasons;
 use farrier_shared::resource::condition::{self, Truth};
+use farrier_shared::resource::host::BootMode;
 use farrier_shared::resource::machine::MachinePhase;
 use farrier_shared::resource::secret::USER_DATA_OF;
 use farrier_shared::resource::{Beskar7Machine, HostState, ObjectMeta, PhysicalHost, Secret};
@@ -68,6 +69,27 @@ async fn addresses_are_read_anew_for_half_an_hour_after_an_installation_and_not_
     assert!((6..=9).contains(&anew), "{anew}");
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(fleet.bmc("h1", |b| b.distrusted), anew);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_boots_in_the_mode_it_is_said_to_boot_in() {
+    let fleet = Fleet::start().await;
+    for (name, mode) in [("h1", BootMode::Legacy), ("h2", BootMode::Uefi)] {
+        fleet.add_host(name).await;
+        let mut host = fleet.until_host(name, 5, HostState::Available).await;
+        host.spec.boot_mode = Some(mode);
+        fleet.store.update(&host).await.unwrap();
+    }
+    fleet.add_machine("m1", Some("user-data")).await;
+    fleet.add_machine("m2", Some("user-data")).await;
+    fleet.until_host("h1", 60, HostState::Inspecting).await;
+    fleet.until_host("h2", 60, HostState::Inspecting).await;
+    assert_eq!(fleet.bmc("h1", |b| b.log.join(" ")), "pxe(Legacy) On");
+    assert_eq!(fleet.bmc("h2", |b| b.log.join(" ")), "pxe(Uefi) On");
+    // Switched on again, because it did not come up.
+    fleet.bmc("h1", |b| (b.on, b.log) = (false, vec![]));
+    tokio::time::sleep(Duration::from_secs(400)).await;
+    assert_eq!(fleet.bmc("h1", |b| b.log.join(" ")), "pxe(Legacy) On");
 }
 
 #[tokio::test(start_paused = true)]

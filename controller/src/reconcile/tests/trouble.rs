@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::fleet::{Fleet, key};
 use crate::bmc::access::ADDRESSES;
 use crate::progress::ProgressEntry;
+use crate::store::StoreError;
 
 fn reason(machine: &Beskar7Machine) -> String {
     condition::get(&machine.status.conditions, reasons::INFRASTRUCTURE_READY).unwrap().reason.clone()
@@ -167,6 +168,51 @@ async fn s141_s203_a_boot_the_bmc_refuses_is_tried_again_and_the_host_is_not_ins
     assert_eq!(fleet.bmc("h1", |b| b.log.iter().filter(|l| *l == "On").count()), 1);
     let history = fleet.store.history(&key("h1")).await.unwrap();
     assert_eq!(history.iter().filter(|e| e.event == "BootFailed").count(), 1, "told once: {history:#?}");
+}
+
+/// What the boot listener writes when firmware fetches the script.
+async fn script_is_fetched(fleet: &Fleet, host: &str) {
+    let consumed = fleet.credentials(host).await.nonce.sha256_hex();
+    loop {
+        let mut fresh = fleet.host(host).await;
+        let record = fresh.status.bootstrap.as_mut().unwrap();
+        (record.boot_nonce_consumed_hash, record.boot_nonce_consumed_at) =
+            (consumed.clone(), Some(fleet.clock.now()));
+        match fleet.store.update(&fresh).await {
+            Ok(_) => return,
+            Err(StoreError::Conflict { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_runs_after_a_reset_whose_answer_was_lost_is_left_running() {
+    let fleet = Fleet::start().await;
+    fleet.bmc("h1", |b| b.mute = 1);
+    fleet.add_host("h1").await;
+    fleet.add_machine("m1", Some("user-data")).await;
+    fleet.until("h1", 30, |h: &PhysicalHost| h.status.bootstrap.is_some()).await;
+    while fleet.bmc("h1", |b| !b.on) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let run = fleet.credentials("h1").await.run;
+    script_is_fetched(&fleet, "h1").await;
+    let host = fleet.until_host("h1", 120, HostState::Inspecting).await;
+    assert_eq!(host.status.run, Some(run));
+    assert_eq!(fleet.bmc("h1", |b| b.log.join(" ")), "pxe On");
+    fleet.agent_reports("h1").await;
+    fleet.until_host("h1", 10, HostState::Deploying).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_whose_answer_was_lost_and_that_shows_no_effect_is_done_again() {
+    let fleet = Fleet::start().await;
+    fleet.bmc("h1", |b| (b.mute, b.on) = (1, true));
+    fleet.add_host("h1").await;
+    fleet.add_machine("m1", Some("user-data")).await;
+    fleet.until_host("h1", 120, HostState::Inspecting).await;
+    assert_eq!(fleet.bmc("h1", |b| b.log.join(" ")), "pxe ForceRestart pxe ForceRestart");
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,6 +38,7 @@ fn host(text: &str) -> PhysicalHost {
         redfish_connection: connection,
         consumer_ref: None,
         boot_mac_addresses: vec![],
+        boot_mode: None,
         agent_options: Default::default(),
     };
     PhysicalHost::new(ObjectMeta::new(name("default"), name(text)), spec)
