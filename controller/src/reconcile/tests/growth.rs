@@ -1,7 +1,6 @@
 //! What a host costs does not depend on how many there are.
 //!
-//! Counted is processor time of this thread, on which store, BMCs and passes all run here, so a busy machine changes
-//! nothing. Twice the hosts may cost each host half as much again; work that grows with their number costs it twice.
+//! Counted is processor time of this thread, on which store, BMCs and passes all run here. Twice the hosts may cost each host half as much again; work that grows with their number costs it twice.
 //! Hosts that are left alone come nearer to that than they should, for a reason that is not known.
 
 use std::time::Duration;
@@ -70,16 +69,36 @@ async fn cost_of_each(hosts: usize) -> Vec<(&'static str, u32, Duration)> {
     costs
 }
 
+/// Another program beside this one costs it time as well, by the caches they share, and only ever more: of each cost the
+/// least that was seen counts, and growth is what is still there in the last of a few attempts.
+const ATTEMPTS: usize = 4;
+
 #[tokio::test(start_paused = true)]
 async fn what_a_host_costs_does_not_grow_with_their_number() {
     // Once for what is made only once.
     cost_of_each(20).await;
-    let (few, many) = (cost_of_each(FEW).await, cost_of_each(MANY).await);
-    for ((stage, percent, few), (_, _, many)) in few.into_iter().zip(many) {
-        println!("{stage}: {few:?} of {FEW}, {many:?} of {MANY}");
-        assert!(
-            many <= few * percent / 100,
-            "{stage}: each of {FEW} hosts cost {few:?}, each of {MANY} {many:?}"
-        );
+    let (mut few, mut many) = (cost_of_each(FEW).await, cost_of_each(MANY).await);
+    for _ in 1..ATTEMPTS {
+        if grown(&few, &many).is_none() {
+            break;
+        }
+        keep_least(&mut few, cost_of_each(FEW).await);
+        keep_least(&mut many, cost_of_each(MANY).await);
     }
+    assert_eq!(grown(&few, &many), None);
+}
+
+fn keep_least(least: &mut [(&'static str, u32, Duration)], again: Vec<(&'static str, u32, Duration)>) {
+    for ((.., least), (.., again)) in least.iter_mut().zip(again) {
+        *least = again.min(*least);
+    }
+}
+
+/// The first stage that costs each of many hosts more than it may.
+fn grown(few: &[(&str, u32, Duration)], many: &[(&str, u32, Duration)]) -> Option<String> {
+    few.iter().zip(many).find_map(|((stage, percent, few), (.., many))| {
+        println!("{stage}: {few:?} of {FEW}, {many:?} of {MANY}");
+        let text = format!("{stage}: each of {FEW} hosts cost {few:?}, each of {MANY} {many:?}");
+        (*many > *few * *percent / 100).then_some(text)
+    })
 }
