@@ -7,6 +7,7 @@ mod deadline;
 pub(crate) mod fuzzing;
 mod options;
 mod other_disks;
+mod redaction;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use farrier_shared::contract::callback::EventName;
 use farrier_shared::contract::cmdline::BootParams;
+use farrier_shared::contract::cut_line;
 use farrier_shared::contract::options::DiskHints;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -24,7 +26,7 @@ use crate::facts::ipmi::Question;
 use crate::facts::lldp::Neighbours;
 use crate::facts::{self, Facts};
 use crate::init::drivers::{self, Named};
-use crate::init::{self, Ending, Init};
+use crate::init::{self, Cmdline, Ending, Init};
 use crate::net::{self, Network, Wanted};
 use crate::seed::{self, Payload};
 use crate::time::{self, SystemClock};
@@ -75,12 +77,22 @@ impl Failure {
 ///
 /// # Errors
 /// The first step that failed. Once the network is up, `contact` can tell the controller of it.
-pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result<(), Failure> {
-    let params = BootParams::parse(&cmdline).map_err(Failure::at("command line"))?;
+pub async fn attempt(cmdline: Cmdline, contact: Contact, root: PathBuf) -> Result<(), Failure> {
+    let params = BootParams::parse(cmdline.expose()).map_err(Failure::at("command line"))?;
+    let whole = cut_line::check_whole(cmdline.expose()).map_err(Failure::at("command line"));
+    drop(cmdline);
     let options = options::read(&params.extra).map_err(Failure::at("command line"));
 
     let hints = options.as_ref().ok().and_then(|options| options.disk_hints.clone());
-    let drivers = load_drivers(&root, &params, hints.clone()).await;
+    let drivers = match load_drivers(&root, &params, hints.clone()).await {
+        // A probe that hangs is one device's, and the disk that is wanted may be there. Without a pin it is chosen among
+        // all, of which some may be missing.
+        Err(Failure { step, cause }) if params.disk.is_some() => {
+            tracing::warn!(step, cause, "going on with the hardware that has appeared");
+            Ok(())
+        }
+        ended => ended,
+    };
     let neighbours = Neighbours::listen(&root);
     let bmc = Question::ask(&root, drivers::load_ipmi);
     let network = bring_up_network(&root, &params).await?;
@@ -89,6 +101,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     time::settle(&SystemClock, &params, Arc::clone(&resolver), &network.config.ntp()).await;
     contact.open(&params, Arc::clone(&resolver), Policy::default()).map_err(Failure::at("controller"))?;
     // These failures are reported like all others, so they had to wait for the network.
+    whole?;
     drivers?;
     let options = options?;
 
@@ -125,6 +138,7 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
     let outcome = contact.while_installing(Box::pin(installing), &progress).await;
     let outcome = outcome.map_err(|still| stands_still(still, &disk_name, &progress))?;
     let outcome = outcome.map_err(|e| Failure::new("deploy", &e.reason()))?;
+    contact.installed();
     tracing::info!(written = outcome.written, read_back = outcome.read_back, "the system is installed");
     let policy = options.efi_boot.unwrap_or_default();
     afterwards::make_boot_entry(&contact, &target, policy, &root, WORK).await;
@@ -137,31 +151,61 @@ pub async fn attempt(cmdline: String, contact: Contact, root: PathBuf) -> Result
 pub fn pid1() -> ! {
     let init = init::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let succeeded = match runtime {
-        Ok(runtime) => to_the_end(runtime, told(&init)).unwrap_or(false),
+    let told = match runtime {
+        Ok(runtime) => to_the_end(runtime, told(&init)).unwrap_or(Told::Failure),
         Err(error) => {
             tracing::error!(%error, "no runtime");
-            false
+            Told::Failure
         }
     };
-    let ending = if succeeded { Ending::Reboot } else { init.on_failure };
-    init::end(ending, !succeeded, &init)
+    init::end(told.ending(init.on_failure), told != Told::Success, &init)
 }
 
-/// Runs an attempt and sees to it that the controller learns how it ended; whether it succeeded.
-async fn told(init: &Init) -> bool {
+/// What the controller was told in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Success,
+    Failure,
+    /// Nothing, of a system that is installed.
+    Nothing,
+}
+
+impl Told {
+    /// What becomes of the machine; `on_failure` is what failures lead to.
+    fn ending(self, on_failure: Ending) -> Ending {
+        match self {
+            Self::Success => Ending::Reboot,
+            Self::Failure => on_failure,
+            // Its host may have failed for the controller, and a host that failed must not come up by itself; or it is
+            // ready, and the answer that said so was lost: what is installed stays.
+            Self::Nothing => Ending::PowerOff,
+        }
+    }
+}
+
+/// Runs an attempt and sees to it that the controller learns how it ended.
+async fn told(init: &Init) -> Told {
     let contact = Contact::default();
     match guarded(init, &contact).await {
         Ok(()) => {
             contact.event(EventName::BootingNewKernel, "restarting into the installed system");
             contact.close().await;
-            true
+            Told::Success
+        }
+        Err(failure) if contact.is_installed() => {
+            tracing::error!(step = failure.step, "the system is installed, but {}", failure.cause);
+            tracing::error!(
+                "the controller may not know of it: the machine is switched off and the disk stays as it is"
+            );
+            contact.event(EventName::Crashed, &format!("installed, then {failure}"));
+            contact.close().await;
+            Told::Nothing
         }
         Err(failure) => {
             tracing::error!(step = failure.step, "the run failed: {}", failure.cause);
             contact.event(EventName::Crashed, &failure.to_string());
             contact.fail(&failure.to_string(), &init.journal.text()).await;
-            false
+            Told::Failure
         }
     }
 }
@@ -257,6 +301,20 @@ async fn meanwhile<T>(future: impl Future<Output = T>, period: Duration, tick: i
         tokio::select! {
             result = &mut future => return result,
             _ = ticks.tick() => tick(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installed_system_the_controller_may_not_know_of_is_not_started() {
+        for on_failure in [Ending::Reboot, Ending::PowerOff] {
+            assert_eq!(Told::Success.ending(on_failure), Ending::Reboot);
+            assert_eq!(Told::Failure.ending(on_failure), on_failure);
+            assert_eq!(Told::Nothing.ending(on_failure), Ending::PowerOff);
         }
     }
 }

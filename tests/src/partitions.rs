@@ -189,6 +189,8 @@ fn copy_sparse(from: &Path, to: &Path, offset: u64) -> io::Result<()> {
 pub struct Found {
     /// GPT partition name.
     pub name: String,
+    /// Its own identifier.
+    pub guid: Uuid,
     /// First byte.
     pub start: u64,
     /// Length in bytes.
@@ -210,6 +212,7 @@ pub fn read(image: &Path, sector: Sector) -> Result<Vec<Found>> {
     for part in disk.partitions().values() {
         found.push(Found {
             name: part.name.clone(),
+            guid: part.part_guid,
             start: part.first_lba * sector.bytes(),
             len: (part.last_lba + 1 - part.first_lba) * sector.bytes(),
         });

@@ -181,13 +181,14 @@ impl Client {
         }
     }
 
-    /// Reports success, trying for as long as [`Policy::patience`] says.
+    /// Reports success, trying for as long as [`Policy::installed_patience`] says.
     ///
     /// # Errors
     /// When it did not get through.
     pub async fn provisioned(&self) -> Result<(), CallbackError> {
         let body = self.json(Callback::Provisioned, &Provisioned::default())?;
-        self.insist(&post(Callback::Provisioned, "application/json", &body)).await
+        let call = post(Callback::Provisioned, "application/json", &body);
+        self.insist_for(self.policy.installed_patience, &call).await
     }
 
     /// Reports failure, in at most 256 bytes, trying for as long as [`Policy::patience`] says; `false` when the controller does not know the call.
@@ -217,7 +218,11 @@ impl Client {
 
     /// Tries until it works, cannot work, or patience is at its end.
     async fn insist(&self, call: &Call<'_>) -> Result<(), CallbackError> {
-        let deadline = Instant::now() + self.policy.patience;
+        self.insist_for(self.policy.patience, call).await
+    }
+
+    async fn insist_for(&self, patience: Duration, call: &Call<'_>) -> Result<(), CallbackError> {
+        let deadline = Instant::now() + patience;
         self.retry(call, |_, wait| Instant::now() + wait > deadline).await
     }
 

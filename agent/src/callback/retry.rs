@@ -20,6 +20,8 @@ pub struct Policy {
     /// How long what decides the run is reported before giving up: a controller that is started anew, or one that a
     /// whole site calls after a power cut, is no reason to lose a host.
     pub patience: Duration,
+    /// The same once the system is installed: giving up would waste a whole and verified disk.
+    pub installed_patience: Duration,
 }
 
 impl Default for Policy {
@@ -32,6 +34,7 @@ impl Default for Policy {
             longest_wait: Duration::from_secs(8),
             poll: Duration::from_secs(5),
             patience: Duration::from_secs(10 * 60),
+            installed_patience: Duration::from_secs(60 * 60),
         }
     }
 }

@@ -163,6 +163,7 @@ fn brisk() -> Policy {
         longest_wait: ms(4),
         poll: ms(10),
         patience: ms(1500),
+        installed_patience: ms(2500),
         ..Policy::default()
     }
 }
@@ -254,6 +255,15 @@ async fn trouble_that_passes_is_no_failure() {
     let controller = Controller::start(&trouble, Answer::Status(202)).await;
     assert!(controller.client().provision_failed("write: no").await.unwrap());
     assert_eq!(controller.seen().len(), 13);
+}
+
+#[tokio::test]
+async fn an_installed_system_is_told_of_with_more_patience() {
+    let controller = Controller::start(&[], Answer::Status(503)).await;
+    let begin = std::time::Instant::now();
+    let error = controller.client().provisioned().await.unwrap_err();
+    assert!(matches!(error, CallbackError::Exhausted { .. }), "{error}");
+    assert!(begin.elapsed() > brisk().patience, "{:?}", begin.elapsed());
 }
 
 #[tokio::test]

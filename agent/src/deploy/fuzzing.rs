@@ -10,13 +10,16 @@ use super::format::{Format, HEAD};
 /// Decoded bytes looked at: enough for several blocks and clusters of every format, and no more than a moment's work.
 const MOST: u64 = 4 << 20;
 
-/// An image of any format, whole and in small pieces: both must give the same.
+/// As a machine decodes that has room for several blocks at once.
+const PARALLEL: Limits = Limits { threads: 2, memory: 64 << 20 };
+
+/// An image of any format, whole and in small pieces, by one thread and by two: both must give the same.
 pub fn image(bytes: &[u8]) {
     let Ok(format) = Format::of(&bytes[..bytes.len().min(HEAD)]) else { return };
     let _ = declared_size(format, &bytes[..bytes.len().min(HEAD)]);
-    let whole = decode(format, bytes, 1 << 20);
+    let whole = decode(format, bytes, 1 << 20, Limits::SINGLE);
     // What is decoded in pieces of a few bytes must not depend on where they end.
-    let pieces = decode(format, BufReader::with_capacity(13, bytes), 1021);
+    let pieces = decode(format, BufReader::with_capacity(13, bytes), 1021, PARALLEL);
     assert_eq!(whole, pieces, "{}", format.name());
 }
 
@@ -28,8 +31,8 @@ enum Decoded {
     Broken,
 }
 
-fn decode(format: Format, served: impl BufRead, step: usize) -> Decoded {
-    let Ok(mut decoder) = decoder(format, served, Limits::SINGLE) else { return Decoded::Broken };
+fn decode(format: Format, served: impl BufRead, step: usize, limits: Limits) -> Decoded {
+    let Ok(mut decoder) = decoder(format, served, limits) else { return Decoded::Broken };
     let (mut digest, mut length) = (Sha256::new(), 0);
     let mut buffer = vec![0; step];
     while length < MOST {

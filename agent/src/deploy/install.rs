@@ -264,8 +264,7 @@ impl Work {
     /// Everything checkable has been checked: what was on the disk goes.
     fn begin(&self, device: &dyn BlockDevice) -> Result<(), DeployError> {
         if !self.began.load(Ordering::SeqCst) {
-            // A disk that cannot even be read is left as it was found.
-            log_found(device)?;
+            log_found(device);
             self.began.store(true, Ordering::SeqCst);
             clear(device)?;
         }

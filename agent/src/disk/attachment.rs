@@ -34,12 +34,15 @@ impl Attachment {
         } else if numbered("usb") {
             // Before the rest: a SATA disk in a USB case says that it is one.
             Some(Transport::Usb)
-        } else if ata || numbered("ata") {
-            Some(Transport::Sata)
+        } else if name.starts_with("pmem") {
+            Some(Transport::Pmem)
         } else if numbered("rport-") {
+            // Before the rest as well: an array may pass on what its own SATA disks say.
             Some(Transport::Fc)
         } else if numbered("session") {
             Some(Transport::Iscsi)
+        } else if ata || numbered("ata") {
+            Some(Transport::Sata)
         } else if numbered("end_device-") {
             Some(Transport::Sas)
         } else if hctl.is_some() {
@@ -96,6 +99,8 @@ mod tests {
                 Some(Usb),
                 Some([6, 0, 0, 0]),
             ),
+            ("sdb", "host1/rport-1:0-2/target1:0:0/1:0:0:6/block/sdb", true, Some(Fc), Some([1, 0, 0, 6])),
+            ("pmem0", "ndbus0/region0/namespace0.0/block/pmem0", false, Some(Pmem), None),
             ("xvda", "vbd-51712/block/xvda", false, None, None),
         ] {
             let real = format!("{pci}/{below}");

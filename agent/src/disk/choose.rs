@@ -5,7 +5,6 @@ use std::path::Path;
 
 use farrier_shared::contract::DiskPin;
 use farrier_shared::contract::options::DiskHints;
-use farrier_shared::contract::options::disk_hints::Transport;
 
 use super::{Disk, DiskError, Refusal, Roots, hints};
 
@@ -21,8 +20,8 @@ pub struct Wish<'a> {
 }
 
 /// The disk to write: the pinned one, else the smallest eligible that is large enough and as the hints ask, the first
-/// by name when two are equal. Without a pin or `transport=usb` no USB disk is taken: a stick left in a server is not
-/// its system disk.
+/// by name when two are equal. Without a pin or a hint that names its transport no disk is taken that is not the
+/// machine's [own](farrier_shared::contract::options::disk_hints::Transport::is_own).
 ///
 /// # Errors
 /// When the pin names nothing, or something that must not be written, or nothing is eligible.
@@ -49,8 +48,11 @@ fn why_not(disk: &Disk, wish: &Wish<'_>) -> Option<String> {
     if let Some(refusal) = &disk.refusal {
         return Some(refusal.to_string());
     }
-    if disk.attachment.transport == Some(Transport::Usb) && !wish.hints.is_some_and(hints::asks_for_usb) {
-        return Some("on USB".to_owned());
+    if let Some(transport) = disk.attachment.transport
+        && !transport.is_own()
+        && !wish.hints.is_some_and(|hints| hints::ask_for(hints, transport))
+    {
+        return Some(format!("needs a pin or transport={}", transport.as_str()));
     }
     if let Some(mismatch) = wish.hints.and_then(|hints| hints::mismatch(hints, disk)) {
         return Some(mismatch);

@@ -11,9 +11,9 @@ pub(super) fn mismatch(hints: &DiskHints, disk: &Disk) -> Option<String> {
     hints.iter().find_map(|hint| against(hint, disk))
 }
 
-/// Whether the operator asks for a USB disk by name: nothing else makes one a target by itself.
-pub(super) fn asks_for_usb(hints: &DiskHints) -> bool {
-    hints.iter().any(|hint| *hint == DiskHint::Transport(Transport::Usb))
+/// Whether the operator asks for disks of this transport by name.
+pub(super) fn ask_for(hints: &DiskHints, transport: Transport) -> bool {
+    hints.iter().any(|hint| *hint == DiskHint::Transport(transport))
 }
 
 fn against(hint: &DiskHint, disk: &Disk) -> Option<String> {

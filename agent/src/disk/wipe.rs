@@ -39,7 +39,8 @@ pub fn wipe(device: &dyn BlockDevice) -> Result<(), DiskError> {
 /// # Errors
 /// As [`wipe`].
 pub fn clear(device: &dyn BlockDevice) -> Result<(), DiskError> {
-    let mut ranges = old_partition_ends(device)?;
+    // A table that cannot be read names no partitions; whether the disk is any good shows when the zeros are read back.
+    let mut ranges = old_partition_ends(device).unwrap_or_default();
     ranges.extend(end_ranges(device.size(), CLEARED).map(|(offset, len)| offset..offset + len as u64));
     zero(device, &ranges)
 }
@@ -97,14 +98,20 @@ fn pieces(range: &Range<u64>) -> impl Iterator<Item = (u64, usize)> {
     places.map(move |at| (at, usize::try_from(PIECE.min(end - at)).unwrap_or(usize::MAX)))
 }
 
-/// Logs what is on the disk and about to be wiped, for the operator's sake.
-///
-/// # Errors
-/// When the ends cannot be read at all.
-pub fn log_found(device: &dyn BlockDevice) -> Result<(), DiskError> {
-    let found = signatures(device)?;
-    if !found.is_empty() {
-        tracing::info!(disk = device.name(), found = found.join(", "), "wiping what an earlier system left");
+/// Logs what is on the disk and about to be wiped, for the operator's sake. A sector that cannot be read says nothing of
+/// the disk yet: writing it has the disk put another in its place.
+pub fn log_found(device: &dyn BlockDevice) {
+    match signatures(device) {
+        Ok(found) if found.is_empty() => {}
+        Ok(found) => {
+            tracing::info!(
+                disk = device.name(),
+                found = found.join(", "),
+                "wiping what an earlier system left"
+            );
+        }
+        Err(error) => {
+            tracing::warn!(%error, "what an earlier system left is not known; wiping it all the same");
+        }
     }
-    Ok(())
 }

@@ -11,7 +11,7 @@ use super::health::Health;
 use crate::disk::{Disk, Refusal};
 
 /// Disks with hardware and a medium; removable ones excluded.
-fn reported(disks: &[Disk]) -> impl Iterator<Item = &Disk> {
+pub(super) fn reported(disks: &[Disk]) -> impl Iterator<Item = &Disk> {
     disks.iter().filter(|d| {
         d.size > 0
             && !matches!(

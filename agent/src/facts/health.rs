@@ -1,9 +1,13 @@
 //! How a disk says it does: an NVMe disk in its SMART / Health Information log (NVM Express Base Specification, log
 //! page 02h), an ATA disk by whether it expects to fail.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use farrier_shared::contract::options::disk_hints::Transport;
@@ -15,8 +19,9 @@ use crate::sys::{nvme, scsi};
 
 /// How long an ATA disk may take to answer. A disk that takes longer has its link reset by the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long all disks together may take to answer: after that no further one is asked.
-const ALL: Duration = Duration::from_secs(15);
+/// How long answers are waited for. [`PATIENCE`] does not bound an answer: the kernel's error handling on a dying disk
+/// holds its question, and those of all disks on one adapter, for minutes.
+const WAIT: Duration = Duration::from_secs(15);
 
 /// What a disk says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -63,41 +68,96 @@ fn way(disk: &Disk) -> Option<Way> {
     }
 }
 
-/// Asks disks, for a bounded time in all.
+/// A question that has been put to disks, each on a thread of its own: one that hangs holds up nobody.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct Question {
+    asked: Vec<PathBuf>,
+    said: Receiver<(PathBuf, Option<Health>)>,
     until: Instant,
 }
 
-impl Asking {
-    /// Begins now.
-    pub(super) fn begin() -> Self {
-        Self { until: Instant::now() + ALL }
+/// What disks said.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Answers {
+    /// By path; disks that do not tell are absent.
+    health: HashMap<PathBuf, Health>,
+    /// Paths of those that were waited for in vain.
+    silent: Vec<PathBuf>,
+}
+
+impl Question {
+    /// Asks those of the disks that can be asked.
+    pub(super) fn put<'a>(disks: impl Iterator<Item = &'a Disk>) -> Self {
+        Self::put_to(disks, WAIT, answer)
     }
 
-    /// Asks one disk; [`None`] when it is of no kind that can be asked, does not answer, or time is up.
-    pub(super) fn ask(&self, disk: &Disk) -> Option<Health> {
-        let way = way(disk)?;
-        if Instant::now() >= self.until {
-            tracing::info!(disk = %disk.path.display(), "not asked for its health: other disks took too long");
-            return None;
+    fn put_to<'a>(
+        disks: impl Iterator<Item = &'a Disk>,
+        wait: Duration,
+        answer: impl Fn(Way, &Path) -> io::Result<Option<Health>> + Clone + Send + 'static,
+    ) -> Self {
+        let until = Instant::now() + wait;
+        let (tell, said) = channel();
+        let mut asked = Vec::new();
+        for disk in disks {
+            let Some(way) = way(disk) else { continue };
+            let (tell, answer, path) = (tell.clone(), answer.clone(), disk.path.clone());
+            let asking = thread::Builder::new().name(disk.name.clone()).spawn(move || {
+                let health = answer(way, &path).unwrap_or_else(|error| {
+                    tracing::debug!(disk = %path.display(), %error, "does not tell its health");
+                    None
+                });
+                // Nobody listens any more once the report is on its way.
+                let _ = tell.send((path, health));
+            });
+            match asking {
+                Ok(_left_to_itself) => asked.push(disk.path.clone()),
+                Err(error) => tracing::debug!(disk = disk.name, %error, "not asked for its health"),
+            }
         }
-        let said = match way {
-            Way::Nvme => open(disk).and_then(nvme::health_log).map(|log| Some(read(&log))),
-            Way::Ata => open(disk)
-                .and_then(|file| scsi::command_without_data(file, ata::return_status(), PATIENCE))
-                .map(|sense| ata::verdict(&sense).map(judged)),
-        };
-        said.unwrap_or_else(|error| {
-            tracing::debug!(disk = %disk.path.display(), %error, "does not tell its health");
-            None
-        })
+        Self { asked, said, until }
+    }
+
+    /// What is said in time. May block for some seconds.
+    pub(super) fn answers(self) -> Answers {
+        let Self { mut asked, said, until } = self;
+        let mut health = HashMap::new();
+        // Ends at once when all have answered, since each takes its sender along.
+        while let Ok((path, said)) = said.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            asked.retain(|other| *other != path);
+            health.extend(said.map(|said| (path, said)));
+        }
+        Answers { health, silent: asked }
     }
 }
 
-fn open(disk: &Disk) -> io::Result<File> {
+impl Answers {
+    /// What this disk said.
+    pub(super) fn of(&self, disk: &Disk) -> Option<Health> {
+        self.health.get(&disk.path).cloned()
+    }
+
+    /// What a person should know of the disks that said nothing.
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
+        let wait = WAIT.as_secs();
+        self.silent
+            .iter()
+            .map(move |path| format!("{} did not tell its health within {wait} s", path.display()))
+    }
+}
+
+fn answer(way: Way, path: &Path) -> io::Result<Option<Health>> {
+    let file = open(path)?;
+    match way {
+        Way::Nvme => nvme::health_log(file).map(|log| Some(read(&log))),
+        Way::Ata => scsi::command_without_data(file, ata::return_status(), PATIENCE)
+            .map(|sense| ata::verdict(&sense).map(judged)),
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
     let flags = nix::libc::O_CLOEXEC | nix::libc::O_NONBLOCK;
-    File::options().read(true).custom_flags(flags).open(&disk.path)
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 fn judged(verdict: Verdict) -> Health {
@@ -135,6 +195,8 @@ fn read(log: &[u8; nvme::HEALTH_LOG]) -> Health {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use serde_json::json;
 
     use super::*;
@@ -205,7 +267,32 @@ mod tests {
 
     #[test]
     fn a_disk_that_cannot_be_asked_says_nothing() {
-        assert_eq!(Asking::begin().ask(&disk(Some(Transport::Sata))), None);
-        assert_eq!(Asking { until: Instant::now() }.ask(&disk(Some(Transport::Sata))), None);
+        let disks = [disk(Some(Transport::Sata)), disk(None)];
+        assert_eq!(Question::put(disks.iter()).answers(), Answers::default());
+    }
+
+    #[test]
+    fn a_disk_that_hangs_is_noted_and_the_others_are_heard() {
+        let at = |path: &str| Disk { path: path.into(), ..disk(Some(Transport::Sata)) };
+        let disks = ["/dev/sda", "/dev/sdb", "/dev/sdc"].map(at);
+        let (hang, hung) = channel::<()>();
+        let hung = Arc::new(Mutex::new(hung));
+        let (answered, all_others) = channel();
+        let answer = move |_, path: &Path| {
+            if path == Path::new("/dev/sda") {
+                let _ = hung.lock().unwrap().recv();
+            }
+            let _ = answered.send(());
+            Ok(Some(judged(Verdict::Good)))
+        };
+        let question = Question::put_to(disks.iter(), WAIT, answer);
+        for _ in 0..2 {
+            all_others.recv().unwrap();
+        }
+        let question = Question { until: Instant::now() + Duration::from_millis(500), ..question };
+        let answers = question.answers();
+        assert_eq!([0, 1, 2].map(|n| answers.of(&disks[n]).is_some()), [false, true, true]);
+        assert_eq!(answers.notes().collect::<Vec<_>>(), ["/dev/sda did not tell its health within 15 s"]);
+        drop(hang);
     }
 }

@@ -67,6 +67,7 @@ pub fn collect(root: &Path) -> Facts {
     });
     // The kernel and the hardware can be asked of this machine only, not of a tree that describes another.
     let is_this_machine = root == Path::new("/");
+    let health = is_this_machine.then(|| health::Question::put(disks::reported(&disks)));
     let addresses = if is_this_machine { nics::current_addresses() } else { nics::Addresses::new() };
     let system = system::system(&table, root);
     let report = InspectionReport {
@@ -92,10 +93,10 @@ pub fn collect(root: &Path) -> Facts {
     notes.extend(absent.into_iter().filter(|(is_absent, _)| *is_absent).map(|(_, note)| note.to_owned()));
     let running = is_this_machine.then(running::running).flatten();
     notes.extend(running.and_then(|r| running::missing_memory(&report.memory, r.memory_bytes)));
-    let asking = is_this_machine.then(health::Asking::begin);
-    let health = |disk: &Disk| asking.as_ref()?.ask(disk);
+    let health = health.map(health::Question::answers).unwrap_or_default();
+    notes.extend(health.notes());
     let permanent = |name: &str| is_this_machine.then(|| nics::permanent_mac(name)).flatten();
-    let disk_details = disks::details(&disks, root, health);
+    let disk_details = disks::details(&disks, root, |disk| health.of(disk));
     notes.extend(disk_details.iter().filter_map(disks::Detail::warning));
     let pci = pci::devices(root);
     let farrier = json!({

@@ -1,6 +1,7 @@
 //! How a run ends: with a restart or power off, never by parking.
 
 use std::fs;
+use std::iter;
 use std::panic;
 use std::sync::mpsc;
 use std::thread;
@@ -10,7 +11,7 @@ use farrier_shared::contract::bootarg::BootArg;
 use farrier_shared::contract::options::{AgentOption, OnFailure};
 use nix::sys::reboot::{RebootMode, reboot, set_cad_enabled};
 
-use super::Init;
+use super::{Init, Watchdog};
 
 /// How long dirty pages may take to reach a disk that may be dying.
 const SYNC_WAIT: Duration = Duration::from_secs(60);
@@ -20,6 +21,8 @@ const READING_TIME: Duration = Duration::from_secs(10);
 const DEBUG_READING_TIME: Duration = Duration::from_secs(15 * 60);
 /// Between two tries to make the kernel obey: a RAID controller may take a minute to empty its cache.
 const INSIST: Duration = Duration::from_secs(120);
+/// The key that restarts the machine at once.
+const RESTART: &str = "b";
 
 /// What becomes of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +71,13 @@ pub fn end(ending: Ending, failed: bool, init: &Init) -> ! {
         thread::sleep(time);
     }
     sync();
-    init.watchdog.stop();
-    thread::sleep(Duration::from_secs(1));
+    if ending == Ending::Reboot {
+        init.watchdog.stop();
+        thread::sleep(Duration::from_secs(1));
+    }
     // On a thread of its own, since the call below may hang in a driver that does not let go of its device.
-    if let Err(error) = thread::Builder::new().spawn(move || insist(ending)) {
+    let watchdog = init.watchdog.clone();
+    if let Err(error) = thread::Builder::new().spawn(move || insist(ending, &watchdog)) {
         tracing::warn!(%error, "nobody insists on the ending");
     }
     let mode = if ending == Ending::Reboot { RebootMode::RB_AUTOBOOT } else { RebootMode::RB_POWER_OFF };
@@ -83,13 +89,22 @@ pub fn end(ending: Ending, failed: bool, init: &Init) -> ! {
 }
 
 /// Ends the machine in a way that needs less cooperation of the kernel, should it still run after a while.
-fn insist(ending: Ending) -> ! {
-    let key = if ending == Ending::Reboot { "b" } else { "o" };
-    loop {
+fn insist(ending: Ending, watchdog: &Watchdog) {
+    for key in keys(ending) {
         thread::sleep(INSIST);
         tracing::error!(?ending, "the kernel does not end the machine; trying another way");
+        if key == RESTART {
+            watchdog.leave();
+        }
         let _ = fs::write("/proc/sysrq-trigger", key);
     }
+}
+
+/// What is asked of the kernel (kernel doc, sysrq), one after the other and without end. A machine that cannot be
+/// switched off starts anew, from the network first, rather than hang with its power on for ever.
+fn keys(ending: Ending) -> impl Iterator<Item = &'static str> {
+    let offs = if ending == Ending::PowerOff { 2 } else { 0 };
+    iter::repeat_n("o", offs).chain(iter::repeat(RESTART))
 }
 
 /// Writes back what is dirty, for as long as it is worth waiting.
@@ -123,6 +138,12 @@ mod tests {
         ] {
             assert_eq!(Ending::of_failure(cmdline), ending, "{cmdline}");
         }
+    }
+
+    #[test]
+    fn a_machine_that_cannot_be_switched_off_is_restarted_in_the_end() {
+        assert_eq!(keys(Ending::PowerOff).take(4).collect::<Vec<_>>(), ["o", "o", "b", "b"]);
+        assert_eq!(keys(Ending::Reboot).take(2).collect::<Vec<_>>(), ["b", "b"]);
     }
 
     #[test]

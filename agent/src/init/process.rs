@@ -22,7 +22,8 @@ pub(super) fn prepare() {
     if let Err(errno) = setrlimit(Resource::RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES) {
         tracing::warn!(%errno, "limit of open files not raised");
     }
-    // No swap here, but pages of ours must not be dropped and read again from a failing disk's neighbour either.
+    // The program itself only: pages of it must not be dropped and read again. Secrets come later and are not locked, since
+    // nothing here ever makes a swap area to which memory could go; `MCL_FUTURE` would lock every buffer of the image.
     if let Err(errno) = mlockall(MlockAllFlags::MCL_CURRENT) {
         tracing::debug!(%errno, "memory not locked");
     }

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,13 @@ const TICK: Duration = Duration::from_millis(500);
 /// A watchdog that is fed, as soon as there is one.
 #[derive(Clone, Debug, Default)]
 pub struct Watchdog {
-    stop: Arc<AtomicBool>,
+    care: Arc<AtomicU8>,
 }
+
+/// What the thread does, as an atomic holds it.
+const FEED: u8 = 0;
+const SWITCH_OFF: u8 = 1;
+const LEAVE: u8 = 2;
 
 impl Watchdog {
     /// Takes the watchdog once its driver has shown it, which may be one loaded later, and feeds it from a thread of
@@ -32,10 +37,10 @@ impl Watchdog {
 
     fn start_at(path: PathBuf, tick: Duration) -> Self {
         let watchdog = Self::default();
-        let stop = Arc::clone(&watchdog.stop);
+        let care = Arc::clone(&watchdog.care);
         let work = move || {
-            if let Some(device) = take(&path, &stop, tick) {
-                feed(device, &stop, tick);
+            if let Some(device) = take(&path, &care, tick) {
+                feed(device, &care, tick);
             }
         };
         // Without the thread no watchdog is taken, so none bites.
@@ -47,13 +52,18 @@ impl Watchdog {
 
     /// Switches it off: the firmware takes longer to start than it allows. Takes effect within a second.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.care.store(SWITCH_OFF, Ordering::Relaxed);
+    }
+
+    /// Leaves it counting, so that it resets a machine that does not end in any other way.
+    pub fn leave(&self) {
+        self.care.store(LEAVE, Ordering::Relaxed);
     }
 }
 
 /// Waits for the device, for as long as the run takes: most machines have one, and some have none.
-fn take(path: &Path, stop: &AtomicBool, tick: Duration) -> Option<File> {
-    while !stop.load(Ordering::Relaxed) {
+fn take(path: &Path, care: &AtomicU8, tick: Duration) -> Option<File> {
+    while care.load(Ordering::Relaxed) == FEED {
         if let Ok(device) = OpenOptions::new().write(true).open(path) {
             match set_timeout(&device, TIMEOUT) {
                 Ok(seconds) => tracing::info!(seconds, "hardware watchdog is on"),
@@ -66,9 +76,9 @@ fn take(path: &Path, stop: &AtomicBool, tick: Duration) -> Option<File> {
     None
 }
 
-fn feed(mut device: File, stop: &AtomicBool, tick: Duration) {
+fn feed(mut device: File, care: &AtomicU8, tick: Duration) {
     let mut fed: Option<Instant> = None;
-    while !stop.load(Ordering::Relaxed) {
+    while care.load(Ordering::Relaxed) == FEED {
         if fed.is_none_or(|at| at.elapsed() >= INTERVAL) {
             // A failed write shows by a reset, which is what the watchdog is for.
             let _ = device.write_all(b"\0");
@@ -76,8 +86,10 @@ fn feed(mut device: File, stop: &AtomicBool, tick: Duration) {
         }
         thread::sleep(tick);
     }
-    // The magic close: without it the driver keeps counting.
-    let _ = device.write_all(b"V");
+    if care.load(Ordering::Relaxed) == SWITCH_OFF {
+        // The magic close: without it the driver keeps counting.
+        let _ = device.write_all(b"V");
+    }
 }
 
 #[cfg(test)]
@@ -105,5 +117,20 @@ mod tests {
         await_bytes(&path, b"\0");
         watchdog.stop();
         await_bytes(&path, b"\0V");
+    }
+
+    #[test]
+    fn a_watchdog_that_is_left_is_not_switched_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("watchdog");
+        fs::write(&path, "").unwrap();
+        let watchdog = Watchdog::start_at(path.clone(), Duration::from_millis(2));
+        await_bytes(&path, b"\0");
+        watchdog.leave();
+        // The thread is the only other owner, and has ended without a word once it is gone.
+        while Arc::strong_count(&watchdog.care) > 1 {
+            thread::yield_now();
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"\0");
     }
 }

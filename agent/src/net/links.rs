@@ -17,6 +17,8 @@ pub struct Link {
     pub index: u32,
     /// Address on the wire.
     pub mac: MacAddress,
+    /// It hangs on USB, as the BMC's own link to its host does.
+    pub usb: bool,
 }
 
 /// Every Ethernet interface with hardware behind it, by index: the order drivers found them in.
@@ -39,12 +41,19 @@ pub fn physical(root: &Path) -> Vec<Link> {
                 name: dir.file_name()?.to_str()?.to_owned(),
                 index: read("ifindex")?.parse().ok()?,
                 mac,
+                usb: is_usb(&dir),
             })
         })
         .filter(|link| link.mac.as_bytes() != [0; 6])
         .collect();
     links.sort_by_key(|link| link.index);
     links
+}
+
+/// Whether the device at this place in sysfs hangs on USB.
+fn is_usb(dir: &Path) -> bool {
+    let real = fs::canonicalize(dir).unwrap_or_default();
+    real.iter().filter_map(|part| part.to_str()?.strip_prefix("usb")).any(|bus| bus.parse::<u32>().is_ok())
 }
 
 /// The interfaces on top of one, from it upwards: the bond it is a member of, VLANs over either.
@@ -133,7 +142,8 @@ pub fn choose(links: &[Link], boot: Option<MacAddress>, is_static: bool) -> Resu
 /// The members of a bond, first the one whose address the bond gets: the interface the firmware booted from, so that
 /// leases and allow-lists fit.
 ///
-/// Without a list these are all links of `alive`, those with a carrier, and the boot interface in any case.
+/// Without a list these are all links of `alive`, those with a carrier, and the boot interface in any case. A link on USB
+/// has to be listed: no switch is behind the BMC's.
 ///
 /// # Errors
 /// When the boot interface is not there, or none of the listed links is.
@@ -149,7 +159,7 @@ pub fn bond_members(
     let mut members: Vec<Link> = links
         .iter()
         .filter(|l| match listed {
-            [] => alive.contains(&l.index) || Some(l.mac) == boot,
+            [] => alive.contains(&l.index) && !l.usb || Some(l.mac) == boot,
             listed => listed.contains(&l.mac),
         })
         .cloned()
@@ -159,7 +169,7 @@ pub fn bond_members(
             return Err(LinkError::NoBondMember { found: names(links) });
         }
         // No cable anywhere yet: whichever gets one later is a member already.
-        members = links.to_vec();
+        members = links.iter().filter(|l| !l.usb).cloned().collect();
     }
     // Otherwise in the order of the list, which is the operator's preference.
     members.sort_by_key(|l| (Some(l.mac) != boot, listed.iter().position(|mac| *mac == l.mac), l.index));
@@ -170,7 +180,8 @@ pub fn bond_members(
 #[cfg(test)]
 pub(super) fn link(index: u32) -> Link {
     let last = u8::try_from(index).unwrap();
-    Link { name: format!("eth{index}"), index, mac: MacAddress::from_bytes([2, 0, 0, 0, 0, last]) }
+    let mac = MacAddress::from_bytes([2, 0, 0, 0, 0, last]);
+    Link { name: format!("eth{index}"), index, mac, usb: false }
 }
 
 #[cfg(test)]
@@ -218,6 +229,39 @@ mod tests {
         assert!(matches!(members(&[1], None, &[9]), Err(LinkError::NoBondMember { .. })));
         assert!(matches!(members(&[1], Some(9), &[]), Err(LinkError::NoBootInterface { .. })));
         assert_eq!(bond_members(&[], &[], None, &[]), Err(LinkError::None));
+    }
+
+    #[test]
+    fn a_link_on_usb_joins_a_bond_only_when_it_is_listed_or_booted_from() {
+        let usb = Link { usb: true, ..link(2) };
+        let all = [link(1), usb.clone(), link(3)];
+        let members = |alive: &[u32], boot: Option<MacAddress>, listed: &[MacAddress]| {
+            let members = bond_members(&all, alive, boot, listed);
+            members.map(|m| m.iter().map(|l| l.index).collect::<Vec<_>>())
+        };
+        assert_eq!(members(&[1, 2, 3], None, &[]), Ok(vec![1, 3]));
+        assert_eq!(members(&[], None, &[]), Ok(vec![1, 3]));
+        assert_eq!(members(&[1, 2], Some(usb.mac), &[]), Ok(vec![2, 1]));
+        assert_eq!(members(&[], None, &[link(3).mac, usb.mac]), Ok(vec![3, 2]));
+        assert_eq!(bond_members(&[usb], &[2], None, &[]), Err(LinkError::None));
+    }
+
+    #[test]
+    fn a_link_on_usb_is_known_by_its_place() {
+        let root = tempfile::tempdir().unwrap();
+        let class = root.path().join("sys/class/net");
+        fs::create_dir_all(&class).unwrap();
+        let places =
+            [("eth0", "pci0000:00/0000:00:03.0"), ("usb0", "pci0000:00/0000:00:14.0/usb1/1-2/1-2:1.0")];
+        for (index, (name, place)) in (1..).zip(places) {
+            let real = root.path().join("sys/devices").join(place).join("net").join(name);
+            fs::create_dir_all(real.join("device")).unwrap();
+            fs::write(real.join("address"), format!("02:00:00:00:00:0{index}\n")).unwrap();
+            fs::write(real.join("ifindex"), format!("{index}\n")).unwrap();
+            std::os::unix::fs::symlink(&real, class.join(name)).unwrap();
+        }
+        let found: Vec<_> = physical(root.path()).into_iter().map(|l| (l.name, l.usb)).collect();
+        assert_eq!(found, [("eth0".to_owned(), false), ("usb0".to_owned(), true)]);
     }
 
     #[test]

@@ -173,7 +173,8 @@ async fn perform(
         Step::Down(index) => netlink.down(*index).await,
         Step::MakeBond { mac, mode } => {
             let index = netlink.add_bond(BOND, *mac, *mode).await?;
-            *at_hand = Candidate { link: Link { name: BOND.to_owned(), index, mac: *mac }, base: None };
+            *at_hand =
+                Candidate { link: Link { name: BOND.to_owned(), index, mac: *mac, usb: false }, base: None };
             Ok(())
         }
         Step::Join(member) => netlink.join(*member, at_hand.link.index).await,
@@ -187,7 +188,8 @@ async fn perform(
             let base = at_hand.link.index;
             let name = vlan_name(base, *id);
             let index = netlink.add_vlan(&name, base, *id).await?;
-            *at_hand = Candidate { link: Link { name, index, mac: at_hand.link.mac }, base: Some(base) };
+            *at_hand =
+                Candidate { link: Link { name, index, mac: at_hand.link.mac, usb: false }, base: Some(base) };
             Ok(())
         }
     }

@@ -1,17 +1,19 @@
 //! The run's line to the controller: callbacks in the run's own words, and events that never hold it up.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use farrier_shared::contract::InspectionReport;
 use farrier_shared::contract::callback::{Event, EventName};
 use farrier_shared::contract::cmdline::BootParams;
 use reqwest::dns::Resolve;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::deadline::Standstill;
+use super::redaction::Redaction;
 use crate::callback::{CallbackError, Client, Policy, UserData};
 use crate::deploy::{Progress, Sampler, Snapshot};
 
@@ -32,13 +34,15 @@ const FAIL_WAIT: Duration = Duration::from_secs(5 * 60);
 #[derive(Clone, Debug, Default)]
 pub struct Contact {
     line: Arc<OnceLock<Line>>,
+    installed: Arc<AtomicBool>,
+    secrets: Arc<Mutex<Redaction>>,
 }
 
 #[derive(Debug)]
 struct Line {
     client: Arc<Client>,
     run: Option<String>,
-    events: Mutex<Option<Sender>>,
+    events: tokio::sync::Mutex<Option<Sender>>,
     queue: mpsc::Sender<Event>,
 }
 
@@ -59,16 +63,21 @@ impl Contact {
         resolver: Arc<dyn Resolve>,
         policy: Policy,
     ) -> Result<(), CallbackError> {
+        self.secrets().add_token(&params.token);
         let client = Arc::new(Client::new(params, resolver, policy)?);
         let (queue, waiting) = mpsc::channel(QUEUE);
         let (close, closed) = tokio::sync::oneshot::channel();
         let task = tokio::spawn(send_events(Arc::clone(&client), waiting, closed));
         let run = params.extra.get("run").filter(|r| !r.is_empty()).cloned();
-        let line = Line { client, run, events: Mutex::new(Some(Sender { task, close })), queue };
+        let line = Line { client, run, events: tokio::sync::Mutex::new(Some(Sender { task, close })), queue };
         if let Err(second) = self.line.set(line) {
             drop(second);
         }
         Ok(())
+    }
+
+    fn secrets(&self) -> MutexGuard<'_, Redaction> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn client(&self) -> Result<&Client, CallbackError> {
@@ -89,15 +98,28 @@ impl Contact {
     /// # Errors
     /// When there is none in time, or the controller refuses.
     pub async fn bootstrap(&self) -> Result<UserData, CallbackError> {
-        self.client()?.bootstrap().await
+        let user_data = self.client()?.bootstrap().await?;
+        self.secrets().add_user_data(&user_data);
+        Ok(user_data)
     }
 
-    /// Reports success.
+    /// Reports success, which is insisted on for an hour.
     ///
     /// # Errors
     /// When it does not get through.
     pub async fn provisioned(&self) -> Result<(), CallbackError> {
         self.client()?.provisioned().await
+    }
+
+    /// From now on the disk holds the whole system, and whether the controller knows is not for us to say: the answer to
+    /// a report may have been lost. Failure is not told any more.
+    pub fn installed(&self) {
+        self.installed.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the disk holds the whole system.
+    pub fn is_installed(&self) -> bool {
+        self.installed.load(Ordering::SeqCst)
     }
 
     /// Tells of something, without waiting for an answer; also in the log.
@@ -170,7 +192,8 @@ impl Contact {
                 tracing::error!("the controller could not be told of the failure in {FAIL_WAIT:?}");
             }
         }
-        if let Ok(Err(error)) = timeout(LOG_WAIT, client.logs(log)).await {
+        let log = self.secrets().clean(log);
+        if let Ok(Err(error)) = timeout(LOG_WAIT, client.logs(&log)).await {
             tracing::debug!(%error, "log not sent");
         }
         self.close().await;

@@ -95,6 +95,12 @@ mod tests {
     }
 
     #[test]
+    fn a_download_gives_up_before_it_counts_as_standing_still() {
+        let timing = crate::deploy::Timing::default();
+        assert!(timing.give_up + timing.longest_asked + timing.stall + timing.connect < STANDSTILL);
+    }
+
+    #[test]
     fn a_fault_is_an_end_too() {
         assert_eq!(to_the_end(runtime(), async { assert!(std::env::args().count() > 99) }), None);
     }

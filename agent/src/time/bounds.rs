@@ -13,7 +13,12 @@ pub struct Bounds {
     pub earliest: Unix,
     /// The true time is not after this.
     pub latest: Unix,
+    /// When the controller ordered this run, by its own clock; [`None`] where it does not say (`farrier.time`).
+    pub ordered: Option<Unix>,
 }
+
+/// How long after its order a run begins at most, by far: the boot nonce lives for minutes.
+const DAY: Unix = 24 * 60 * 60;
 
 /// A time the pinned server told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +40,7 @@ impl Bounds {
         for cert in CertificateDer::pem_slice_iter(ca_pem) {
             let cert = cert.map_err(|e| e.to_string())?;
             let (begin, end) = life(&cert)?;
-            let known = bounds.get_or_insert(Self { earliest: begin, latest: end });
+            let known = bounds.get_or_insert(Self { earliest: begin, latest: end, ordered: None });
             known.earliest = known.earliest.min(begin);
             known.latest = known.latest.max(end);
         }
@@ -52,12 +57,15 @@ impl Bounds {
     /// What the clock is to be set to after the pinned server told the time; [`None`] to leave it.
     ///
     /// Forward whenever the clock says that CA or server are not valid yet. Back only when the clock is beyond the
-    /// life of the CA, which proves it wrong: a clock that may be right is never turned back to a time at which a
-    /// certificate that is over was still good.
+    /// life of the CA, or more than a day past the order of this run, which proves it wrong: a clock that may be right is
+    /// never turned back to a time at which a certificate that is over was still good. The order came with the CA, by the
+    /// same way, and counts for as much; so the time to go back to must be near it.
     pub fn correct(&self, clock: Unix, heard: Heard) -> Option<Unix> {
         let behind = clock < self.earliest || clock < heard.valid_since;
-        let ahead = clock > self.latest;
         let forward = heard.time > clock;
+        let past_its_order =
+            self.ordered.is_some_and(|at| clock > at.saturating_add(DAY) && heard.time.abs_diff(at) <= DAY);
+        let ahead = clock > self.latest || past_its_order;
         (self.contains(heard.time) && (behind && forward || ahead)).then_some(heard.time)
     }
 }
@@ -77,7 +85,7 @@ pub(super) fn life(cert: &CertificateDer<'_>) -> Result<(Unix, Unix), String> {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { earliest: 1000, latest: 9000 };
+    const BOUNDS: Bounds = Bounds { earliest: 1000, latest: 9000, ordered: None };
 
     #[test]
     fn the_clock_goes_forward_to_a_valid_server_and_back_only_when_it_is_surely_wrong() {
@@ -93,6 +101,21 @@ mod tests {
             ("told a time after the CA", 9001, 9001, None),
         ] {
             assert_eq!(BOUNDS.correct(clock, heard(told)), expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn a_clock_days_past_the_order_of_the_run_is_turned_back_to_a_time_near_it() {
+        let ordered = 100 * DAY;
+        let bounds = Bounds { earliest: 0, latest: 3652 * DAY, ordered: Some(ordered) };
+        let heard = |time| Heard { time, valid_since: 90 * DAY };
+        for (why, clock, told, expected) in [
+            ("years ahead, within the life of the CA", ordered + 700 * DAY, ordered + 60, Some(ordered + 60)),
+            ("a boot that took long", ordered + DAY, ordered + 60, None),
+            ("a certificate of long ago", ordered + 700 * DAY, ordered - 2 * DAY, None),
+            ("a dead battery", 0, ordered + 60, Some(ordered + 60)),
+        ] {
+            assert_eq!(bounds.correct(clock, heard(told)), expected, "{why}");
         }
     }
 

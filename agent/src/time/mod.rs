@@ -61,7 +61,9 @@ pub async fn settle(
     named: &[IpAddr],
 ) -> Option<Source> {
     let bounds = match Bounds::of(&params.ca_pem, BUILT) {
-        Ok(bounds) => bounds,
+        Ok(bounds) => {
+            Bounds { ordered: params.extra.get("time").and_then(|text| text.parse().ok()), ..bounds }
+        }
         Err(cause) => {
             tracing::debug!(cause, "the life of the CA is not known; the clock stays as it is");
             return None;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use super::bounds::Heard;
 use super::*;
 
-const BOUNDS: Bounds = Bounds { earliest: 1000, latest: 9000 };
+const BOUNDS: Bounds = Bounds { earliest: 1000, latest: 9000, ordered: None };
 const WAIT: Duration = Duration::from_millis(50);
 const FIRST: &str = "10.0.0.1";
 const SECOND: &str = "10.0.0.2";

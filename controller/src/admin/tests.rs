@@ -10,7 +10,7 @@ use crate::fixture::{Answer, Fixture, ask, host, key, machine};
 
 fn scripts() -> Arc<Renderer> {
     Arc::new(Renderer {
-        ca: Arc::new(vec![b'x'; 1200]),
+        ca: Arc::new(vec![b'x'; 300]),
         url_base: "https://192.0.2.1:8082".parse().unwrap(),
         reference_boot: false,
     })
@@ -377,13 +377,14 @@ async fn watches_leave_connections_for_commands() {
 async fn a_boot_script_that_no_firmware_would_take_is_refused_when_it_is_asked_for() {
     let store = Store::in_memory().unwrap();
     let long = |at: &str, len| with(&machine("m1"), at, json!(format!("http://x/{}", "y".repeat(len))));
-    let fits = long("/spec/targetImageURL", 1500);
-    for (object, field) in [
-        (long("/spec/targetImageURL", 3000), "spec.targetImageURL"),
-        (long("/spec/inspectionImageURL", 1400), "spec.inspectionImageURL"),
+    let fits = long("/spec/targetImageURL", 950);
+    for (object, field, limit) in [
+        (long("/spec/targetImageURL", 1700), "spec.targetImageURL", "2047"),
+        (long("/spec/inspectionImageURL", 2000), "spec.inspectionImageURL", "4096"),
         (
-            with(&fits, "/spec/agentOptions", json!({ "mirrors": format!("http://x/{}", "y".repeat(1000)) })),
+            with(&fits, "/spec/agentOptions", json!({ "mirrors": format!("http://x/{}", "y".repeat(900)) })),
             "spec.targetImageURL",
+            "2047",
         ),
     ] {
         for path in ["machines/m1?dryRun=true", "machines/m1"] {
@@ -391,7 +392,7 @@ async fn a_boot_script_that_no_firmware_would_take_is_refused_when_it_is_asked_f
             assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}");
             let told = error(&answer);
             assert_eq!(told.field, field);
-            assert!(told.problem.contains("4096"), "{}", told.problem);
+            assert!(told.problem.contains(limit), "{}", told.problem);
         }
         assert_eq!(send(&store, "POST", "machines", &object).await.status, StatusCode::UNPROCESSABLE_ENTITY);
     }
@@ -403,7 +404,7 @@ async fn a_boot_script_that_no_firmware_would_take_is_refused_when_it_is_asked_f
     let mut options = host("h1");
     options.spec.agent_options = [("ntp".to_owned(), servers)].into_iter().collect();
     store.create(options).await.unwrap();
-    let fuller = long("/spec/targetImageURL", 1800);
+    let fuller = long("/spec/targetImageURL", 1100);
     assert_eq!(error(&send(&store, "PUT", "machines/m1", &fuller).await).field, "spec.targetImageURL");
     let elsewhere = with(&fuller, "/spec/hostName", json!("h2"));
     assert_eq!(send(&store, "PUT", "machines/m1", &elsewhere).await.status, StatusCode::OK);

@@ -4,7 +4,9 @@ use std::iter;
 use std::sync::Arc;
 
 use farrier_shared::contract::cmdline::{BootScript, MAX_SCRIPT, ScriptError};
-use farrier_shared::contract::{Digest, HostKey, MacAddress, Token, WebUrl};
+use farrier_shared::contract::cut_line::MAX_LINE;
+use farrier_shared::contract::{Digest, HostKey, MacAddress, Time, Token, WebUrl};
+use farrier_shared::lifecycle::credentials::Credentials;
 use farrier_shared::resource::agent_options::AgentOptionTexts;
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost};
 
@@ -48,6 +50,8 @@ struct Of<'a> {
     machine: &'a Beskar7Machine,
     token: &'a Token,
     run: &'a str,
+    /// When the run was ordered, by which the agent knows a clock that is days off.
+    ordered: Time,
 }
 
 /// Why there is no script.
@@ -79,12 +83,13 @@ impl Renderer {
         &self,
         host: &PhysicalHost,
         machine: &Beskar7Machine,
-        (token, run): (&Token, &str),
+        credentials: &Credentials,
         firmware: Firmware,
     ) -> Result<String, Unrendered> {
+        let Credentials { token, run, token_issued_at: ordered, .. } = credentials;
         let host_options = &host.spec.agent_options;
         let key = host.metadata.key();
-        self.render(&Of { host: &key, host_options, machine, token, run }, firmware)
+        self.render(&Of { host: &key, host_options, machine, token, run, ordered: *ordered }, firmware)
     }
 
     /// Whether any firmware will get a script for this run.
@@ -92,9 +97,9 @@ impl Renderer {
         &self,
         host: &PhysicalHost,
         machine: &Beskar7Machine,
-        secrets: (&Token, &str),
+        credentials: &Credentials,
     ) -> Result<(), Unrendered> {
-        self.script(host, machine, secrets, Firmware::LONGEST).map(drop)
+        self.script(host, machine, credentials, Firmware::LONGEST).map(drop)
     }
 
     /// Whether a script of this machine fits on this host, whatever the run. What is not the machine's fault is not
@@ -105,12 +110,16 @@ impl Renderer {
         host_options: &AgentOptionTexts,
         machine: &Beskar7Machine,
     ) -> Result<(), TooLong> {
-        let (token, run) = (Token::from_random([0; 32]), "0123456789abcdef");
+        let (token, run, ordered) =
+            (Token::from_random([0; 32]), "0123456789abcdef", Time::from_unix(9_999_999_999));
         let mut machine = machine.clone();
         machine.spec.target_image_digest.get_or_insert(Digest::from_bytes([0; 32]));
-        let of = Of { host, host_options, machine: &machine, token: &token, run };
+        let of = Of { host, host_options, machine: &machine, token: &token, run, ordered };
         match self.render(&of, Firmware::LONGEST) {
-            Err(Unrendered::Script(ScriptError::TooLong { len })) => Err(too_long(len, &machine)),
+            Err(Unrendered::Script(ScriptError::TooLong { len })) => Err(script_too_long(len, &machine)),
+            Err(Unrendered::Script(ScriptError::LineTooLong { len, ca })) => {
+                Err(line_too_long(len, ca, &machine))
+            }
             _ => Ok(()),
         }
     }
@@ -120,8 +129,9 @@ impl Renderer {
         let digest = spec.target_image_digest.or(status.target_image_digest).ok_or(Unrendered::NoDigest)?;
         let ca_pem = self.ca.pem().map_err(Unrendered::Ca)?;
         // The host's before the machine's, since of duplicates the last counts.
-        let own =
-            iter::once(("run", of.run)).chain(of.host_options.pairs()).chain(spec.agent_options.pairs());
+        let ordered = of.ordered.unix().to_string();
+        let own = [("run", of.run), ("time", ordered.as_str())].into_iter();
+        let own = own.chain(of.host_options.pairs()).chain(spec.agent_options.pairs());
         let extra: Vec<(&str, &str)> = if self.reference_boot { Vec::new() } else { own.collect() };
         let script = BootScript {
             inspection_image: &spec.inspection_image_url,
@@ -142,22 +152,38 @@ impl Renderer {
     }
 }
 
-/// Names the field of the machine that takes most of the script.
-fn too_long(len: usize, machine: &Beskar7Machine) -> TooLong {
-    let spec = &machine.spec;
-    let mut parts = vec![
-        // It stands in the script twice.
-        ("spec.inspectionImageURL".to_owned(), 2 * spec.inspection_image_url.as_str().len()),
-        ("spec.targetImageURL".to_owned(), spec.target_image_url.as_str().len()),
-        ("spec.targetDisk".to_owned(), spec.target_disk.as_ref().map_or(0, |disk| disk.as_str().len())),
-    ];
-    parts.extend(
-        spec.agent_options.pairs().map(|(key, value)| (format!("spec.agentOptions.{key}"), value.len())),
-    );
-    let (field, takes) = parts.into_iter().max_by_key(|(_, takes)| *takes).unwrap_or_default();
+fn script_too_long(len: usize, machine: &Beskar7Machine) -> TooLong {
+    // It stands in the script twice.
+    let image = 2 * machine.spec.inspection_image_url.as_str().len();
+    let image = ("spec.inspectionImageURL".to_owned(), image);
+    let (field, takes) = largest(iter::once(image).chain(in_the_line(machine)));
     let problem = format!(
         "makes the boot script {len} bytes long, and firmware is sure to take {MAX_SCRIPT} only; this field takes \
          {takes} of them"
     );
     TooLong { field, problem }
+}
+
+fn line_too_long(len: usize, ca: usize, machine: &Beskar7Machine) -> TooLong {
+    let (field, takes) = largest(in_the_line(machine));
+    let problem = format!(
+        "makes the kernel command line of the boot script {len} bytes long, and a kernel takes {MAX_LINE} only; this \
+         field takes {takes} of them, the controller's CA bundle {ca}"
+    );
+    TooLong { field, problem }
+}
+
+/// The fields of a machine that stand on the kernel's line, and what each takes of it.
+fn in_the_line(machine: &Beskar7Machine) -> impl Iterator<Item = (String, usize)> {
+    let spec = &machine.spec;
+    let fields = [
+        ("spec.targetImageURL".to_owned(), spec.target_image_url.as_str().len()),
+        ("spec.targetDisk".to_owned(), spec.target_disk.as_ref().map_or(0, |disk| disk.as_str().len())),
+    ];
+    let options = spec.agent_options.pairs();
+    fields.into_iter().chain(options.map(|(key, value)| (format!("spec.agentOptions.{key}"), value.len())))
+}
+
+fn largest(fields: impl Iterator<Item = (String, usize)>) -> (String, usize) {
+    fields.max_by_key(|(_, takes)| *takes).unwrap_or_default()
 }

@@ -124,7 +124,6 @@ impl Boot {
         let consumer = host_view::consumer_key(host).ok_or("the claim does not resolve")?;
         let machine: Option<Beskar7Machine> = self.store.get(&consumer).await.map_err(|e| e.to_string())?;
         let machine = machine.ok_or("the machine that has claimed the host does not exist")?;
-        let secrets = (&credentials.token, credentials.run.as_str());
-        self.scripts.script(host, &machine, secrets, query.firmware()).map_err(|e| e.to_string())
+        self.scripts.script(host, &machine, credentials, query.firmware()).map_err(|e| e.to_string())
     }
 }

@@ -117,11 +117,18 @@ async fn the_first_fetch_gets_the_script_and_consumes_the_nonce() {
 async fn our_own_parameters_are_additive() {
     let rig = Rig::new().await;
     let script = rig.get(CLIENT, &format!("{}?mac=nonsense&platform=efi&other=1", rig.path())).await.text();
-    assert!(
-        script.contains("beskar7.ca=UEVN farrier.run=run-0001 loglevel=5 initrd=initrd.img\n"),
-        "{script}"
+    let words = format!(
+        "beskar7.ca=UEVN farrier.run=run-0001 farrier.time={} loglevel=5 initrd=initrd.img farrier.end=1\n",
+        ordered(&rig).await
     );
+    assert!(script.contains(&words), "{script}");
     assert!(!script.contains("BOOTIF"));
+}
+
+/// When the rig's run was ordered, in seconds.
+async fn ordered(rig: &Rig) -> i64 {
+    let stored = rig.fixture.store.credentials(&rig.fixture.key).await.unwrap().unwrap();
+    stored.value.token_issued_at.unix()
 }
 
 /// Host and machine with options of their own.
@@ -142,9 +149,12 @@ async fn agent_options_are_handed_on_the_hosts_first_and_the_machines_word_count
     let rig = Rig::new().await;
     with_options(&rig).await;
     let script = rig.get(CLIENT, &rig.path()).await.text();
-    let words = " farrier.run=run-0001 farrier.on-failure=poweroff farrier.vlan=100 farrier.on-failure=reboot \
-                 farrier.verify=readback loglevel=5\ninitrd ";
-    assert!(script.contains(words), "{script}");
+    let words = format!(
+        " farrier.run=run-0001 farrier.time={} farrier.on-failure=poweroff farrier.vlan=100 \
+         farrier.on-failure=reboot farrier.verify=readback loglevel=5 farrier.end=1\ninitrd ",
+        ordered(&rig).await
+    );
+    assert!(script.contains(&words), "{script}");
     let params = BootParams::parse(script.lines().nth(1).unwrap()).unwrap();
     let parameters = params.extra.iter().map(|(k, v)| (k.as_str(), v.as_str()));
     let options = AgentOptions::parse(parameters).unwrap();
@@ -203,7 +213,7 @@ async fn every_refusal_is_the_same_bytes_and_consumes_nothing() {
 
 #[tokio::test]
 async fn a_script_that_cannot_be_rendered_does_not_use_up_the_nonce() {
-    let long: &'static str = "x".repeat(4000).leak();
+    let long: &'static str = "x".repeat(1500).leak();
     for ca in ["", long] {
         let rig = Rig::with(ca, "", false).await;
         let before = rig.fixture.everything().await;

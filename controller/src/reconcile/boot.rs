@@ -29,7 +29,7 @@ impl Shell {
         let ensured = ensure(&host, machine, read, running, &entropy()?, now, &self.ctx.timings)?;
         // A server powered on for a script that is then refused would only run out of time.
         let credentials = ensured.credentials();
-        self.ctx.scripts.check(&host, machine, (&credentials.token, &credentials.run))?;
+        self.ctx.scripts.check(&host, machine, credentials)?;
         if let Ensured::Write(new) = &ensured {
             let version = stored.as_ref().map(|s| s.version.as_str());
             store.put_credentials(&plan.host, new, version).await?;

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::bootarg::BootArg;
+use super::cut_line::{END, MAX_LINE};
 use super::digest::Digest;
 use super::disk_pin::DiskPin;
 use super::mac::MacAddress;
@@ -20,7 +21,7 @@ use super::web_url::WebUrl;
 
 /// How long the agent waits for user-data when `beskar7.timeout` says nothing.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// Largest kernel command line and boot script, in bytes; SEC-10.
+/// Largest boot script, in bytes; SEC-10.
 pub const MAX_SCRIPT: usize = 4096;
 
 /// Everything one run needs, as given on the kernel command line.
@@ -103,7 +104,10 @@ impl BootParams {
         let url = |arg: BootArg| {
             text(arg).parse::<WebUrl>().map_err(|_| invalid(arg, "not an http or https URL with a host"))
         };
-        let extra = options::words(cmdline).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let extra = options::words(cmdline)
+            .filter(|(key, _)| *key != END)
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect();
         Ok(Self {
             api: url(BootArg::Api)?,
             host: HostKey::new(name(BootArg::Namespace)?, name(BootArg::Host)?),
@@ -178,13 +182,24 @@ pub struct BootScript<'a> {
 /// Why no script can be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// Longer than firmware and kernel are sure to take.
+    /// Longer than firmware is sure to take.
     #[error(
         "boot script is {len} bytes, more than the {MAX_SCRIPT} allowed; shorten the CA bundle, the URLs or the agent options"
     )]
     TooLong {
         /// Its length in bytes.
         len: usize,
+    },
+    /// The kernel would drop the end of its line, and with it the pinned disk.
+    #[error(
+        "boot script's kernel command line is {len} bytes, more than the {MAX_LINE} a kernel takes, and the CA bundle \
+         takes {ca} of them; use a CA of one elliptic-curve certificate, or shorten the URLs or the agent options"
+    )]
+    LineTooLong {
+        /// Its length in bytes.
+        len: usize,
+        /// How much of it the CA bundle takes, in base64.
+        ca: usize,
     },
     /// An additive parameter would break out of its word.
     #[error(
@@ -201,9 +216,11 @@ impl BootScript<'_> {
     /// and [`efi`](Self::efi) are false.
     ///
     /// # Errors
-    /// When the script exceeds [`MAX_SCRIPT`], or an additive parameter is not one plain word.
+    /// When the script exceeds [`MAX_SCRIPT`] or the kernel's line [`MAX_LINE`], or an additive parameter is not one
+    /// plain word.
     pub fn render(&self) -> Result<String, ScriptError> {
         let image = self.inspection_image;
+        let ca = STANDARD.encode(self.ca_pem);
         let mut script = format!(
             "#!ipxe\nkernel {image}/vmlinuz beskar7.api={api} beskar7.namespace={ns} beskar7.host={name} \
              beskar7.token={token} beskar7.target={target} beskar7.target-digest={digest} \
@@ -215,7 +232,6 @@ impl BootScript<'_> {
             target = self.target,
             digest = self.target_digest,
             provider_id = ProviderId::of(self.host),
-            ca = STANDARD.encode(self.ca_pem),
         );
         // Writing to a String cannot fail.
         if let Some(disk) = self.disk {
@@ -239,6 +255,16 @@ impl BootScript<'_> {
         }
         if self.efi {
             script.push_str(" initrd=initrd.img");
+        }
+        if !self.extra.is_empty() {
+            // The very last, so that whatever is cut off takes it along.
+            let _ = write!(script, " {}{END}=1", options::PREFIX);
+        }
+        // Under UEFI the kernel's line begins with the name of its file.
+        let before = format!("#!ipxe\nkernel {image}/").len();
+        let line = script.len().saturating_sub(before);
+        if line > MAX_LINE {
+            return Err(ScriptError::LineTooLong { len: line, ca: ca.len() });
         }
         let _ = write!(script, "\ninitrd {image}/initrd.img\nboot\n");
         if script.len() > MAX_SCRIPT { Err(ScriptError::TooLong { len: script.len() }) } else { Ok(script) }

@@ -8,6 +8,7 @@ pub mod bootarg;
 pub mod callback;
 pub mod capacity;
 pub mod cmdline;
+pub mod cut_line;
 pub mod digest;
 pub mod disk_pin;
 pub mod mac;

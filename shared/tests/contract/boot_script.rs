@@ -1,6 +1,7 @@
 //! The rendered boot script, byte by byte.
 
 use farrier_shared::contract::cmdline::{BootParams, BootScript, MAX_SCRIPT, ScriptError};
+use farrier_shared::contract::cut_line::{MAX_LINE, check_whole};
 use farrier_shared::contract::{Digest, DiskPin, HostKey, StaticIp, Token, WebUrl};
 
 const GOLDEN: &str = include_str!("golden_boot_script.txt");
@@ -77,7 +78,9 @@ fn additions_come_last_and_cannot_break_out_of_their_word() {
     let extra = [("run", "0123456789abcdef"), ("verify", "full")];
     let text = BootScript { extra: &extra, quiet: true, efi: true, ..script(&parts) }.render().unwrap();
     assert!(
-        text.contains(" farrier.run=0123456789abcdef farrier.verify=full loglevel=5 initrd=initrd.img\n"),
+        text.contains(
+            " farrier.run=0123456789abcdef farrier.verify=full loglevel=5 initrd=initrd.img farrier.end=1\n"
+        ),
         "{text}"
     );
     for (key, value) in [("run", "a b"), ("run", "a\nboot"), ("r un", "a"), ("run", "\"a"), ("r=n", "a")] {
@@ -90,14 +93,40 @@ fn additions_come_last_and_cannot_break_out_of_their_word() {
 #[test]
 fn s096_a_script_may_have_4096_bytes_and_not_one_more() {
     let mut parts = parts();
-    parts.ca.clear();
-    let bare = script(&parts).render().unwrap().len();
-    let room = MAX_SCRIPT - bare;
-    parts.ca = vec![b'x'; room / 4 * 3];
-    let full = script(&parts).render().unwrap().len();
-    assert!(full <= MAX_SCRIPT && full > MAX_SCRIPT - 4);
-    parts.ca.extend_from_slice(b"xxx");
-    assert_eq!(script(&parts).render(), Err(ScriptError::TooLong { len: full + 4 }));
+    // The image's place stands in the script twice, and in the kernel's line not at all.
+    let mut sized = |len: usize| {
+        parts.image = format!("http://images.example/{}", "i".repeat(len)).parse().unwrap();
+        script(&parts).render().map(|script| script.len())
+    };
+    let room = (MAX_SCRIPT - sized(1).unwrap()) / 2;
+    let full = sized(1 + room).unwrap();
+    assert!(full <= MAX_SCRIPT && full > MAX_SCRIPT - 2);
+    assert_eq!(sized(2 + room), Err(ScriptError::TooLong { len: full + 2 }));
+}
+
+#[test]
+fn a_kernel_line_may_have_2047_bytes_and_not_one_more() {
+    let ours: &[(&str, &str)] = &[("run", "r1")];
+    for extra in [&[], ours] {
+        let mut parts = parts();
+        let line = |parts: &Parts| {
+            let script = BootScript { extra, efi: true, ..script(parts) }.render()?;
+            let kernel = script.lines().nth(1).unwrap();
+            Ok::<_, ScriptError>(
+                kernel.strip_prefix("kernel http://images.example/inspection/").unwrap().to_owned(),
+            )
+        };
+        let bare = line(&parts).unwrap().len();
+        let target =
+            |room: usize| format!("{}/{}", "https://images.example/os.raw.zst", "t".repeat(room - 1));
+        parts.target = target(MAX_LINE - bare).parse().unwrap();
+        let full = line(&parts).unwrap();
+        assert_eq!(full.len(), MAX_LINE);
+        assert_eq!(check_whole(&full), Ok(()), "what is rendered is whole");
+        parts.target = target(MAX_LINE - bare + 1).parse().unwrap();
+        let error = line(&parts).unwrap_err();
+        assert_eq!(error, ScriptError::LineTooLong { len: MAX_LINE + 1, ca: parts.ca.len().div_ceil(3) * 4 });
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -13,9 +13,9 @@ use super::run::{self, Order, UserData};
 use super::seeds::{Seed, provider_id};
 use crate::lab::{Lab, ServeOptions, Server, ServerPlan};
 use crate::partitions::Sector;
-use crate::qemu::{BootFrom, Hardware};
+use crate::qemu::{BootEntry, BootFrom, Hardware, Variables};
 use crate::redfish::{Boot, Cause};
-use crate::{disk_check, lab, secrets};
+use crate::{disk_check, lab, partitions, secrets};
 
 /// From the order to the installed disk.
 const INSTALL_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -49,6 +49,7 @@ pub(super) async fn run(given: &Given) -> Result<()> {
     server.machine.held(Duration::from_secs(60)).await?;
 
     disk_holds_what_was_ordered(given, &server, &user_data)?;
+    firmware_boots_it_after_the_network(&server)?;
     report_tells_the_hardware(&host["status"]["inspectionReport"], server.machine.hardware())?;
     ensure!(run::states(&controller, &server.name).await? == STATES, "the history tells other states");
     progress_was_shown(&fs::read_to_string(&watched)?)?;
@@ -82,6 +83,21 @@ fn disk_holds_what_was_ordered(given: &Given, server: &Server, user_data: &UserD
     Seed::CosOem.is_planted(disk, Sector::B512, &server.name, user_data)?;
     let other = &server.machine.hardware().disks[1];
     disk_check::untouched(&other.file).context("the other disk")
+}
+
+/// One entry for the installed system, right behind those of the network.
+fn firmware_boots_it_after_the_network(server: &Server) -> Result<()> {
+    let esp = disk_check::part(&partitions::read(server.boot_disk(), Sector::B512)?, "esp")?;
+    let order = Variables::read(&server.variables)?.boot_order()?;
+    let names: Vec<&str> = order.iter().map(|entry| entry.name.as_str()).collect();
+    let own: Vec<usize> = (0..order.len()).filter(|at| order[*at].name == "Farrier").collect();
+    let [own] = own[..] else { bail!("not one entry of ours in {names:?}") };
+    ensure!(order[own].leads_to(esp.guid), "our entry leads elsewhere");
+    // A MAC address in its path makes an entry one of the network.
+    let is_network = |entry: &BootEntry| entry.has_node(3, 11);
+    ensure!(own > 0 && order[..own].iter().all(is_network), "before it stand {:?}", &names[..own]);
+    ensure!(!order[own..].iter().any(is_network), "behind it stand {:?}", &names[own..]);
+    Ok(())
 }
 
 fn report_tells_the_hardware(report: &Value, hardware: &Hardware) -> Result<()> {
@@ -119,7 +135,7 @@ pub(super) fn report_tells_the_nics(report: &Value, hardware: &Hardware) -> Resu
     Ok(())
 }
 
-/// The lines of `farrier watch`: every state in order, and a write whose bytes grow to its total.
+/// The lines of `farrier watch`: every state in order, and a write whose bytes grow and stay within its total.
 fn progress_was_shown(lines: &str) -> Result<()> {
     let lines: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let mut states: Vec<&str> = lines.iter().filter_map(|line| line["state"].as_str()).collect();
@@ -128,12 +144,16 @@ fn progress_was_shown(lines: &str) -> Result<()> {
     let mut rest = STATES.iter();
     ensure!(states.iter().all(|state| rest.any(|known| known == state)), "watch showed {states:?}");
     ensure!(states.last() == Some(&"Ready"), "watch ended with {states:?}");
-    let writes: Vec<u64> = lines
-        .iter()
-        .filter(|line| line["state"] == "Deploying" && line["total"].as_u64().is_some())
-        .filter_map(|line| line["bytes"].as_u64())
-        .collect();
-    ensure!(writes.iter().any(|bytes| *bytes > 0), "watch showed no progress of the write");
+    let counts = |line: &Value| Some((line["bytes"].as_u64()?, line["total"].as_u64()?));
+    let counts: Vec<(u64, u64)> =
+        lines.iter().filter(|line| line["state"] == "Deploying").filter_map(counts).collect();
+    ensure!(counts.iter().any(|(bytes, _)| *bytes > 0), "watch showed no progress of the write");
+    for pair in counts.windows(2) {
+        let ((before, total), (after, same)) = (pair[0], pair[1]);
+        // A step of its own counts anew, up to a total of its own.
+        ensure!(total != same || before <= after || after == 0, "the count fell: {counts:?}");
+        ensure!(before <= total && after <= same, "the count exceeds its total: {counts:?}");
+    }
     Ok(())
 }
 

@@ -83,6 +83,8 @@ pub struct Server {
     pub bmc: Bmc,
     /// What its serial port printed.
     pub serial_log: PathBuf,
+    /// The flash with its firmware's variables.
+    pub variables: PathBuf,
     options: &'static [(&'static str, &'static str)],
 }
 
@@ -93,10 +95,10 @@ impl Server {
         let address = network.bmc_address()?;
         let unique = address.octets()[3];
         let hardware = hardware(&plan, &dir, unique, network)?;
-        let serial_log = dir.join("serial.log");
+        let (serial_log, variables) = (dir.join("serial.log"), dir.join("firmware-variables.fd"));
         let engine = if plan.runs {
             let files = Files {
-                variables: dir.join("firmware-variables.fd"),
+                variables: variables.clone(),
                 serial_log: serial_log.clone(),
                 qemu_log: dir.join("qemu.log"),
                 control: dir.join("qmp"),
@@ -109,7 +111,7 @@ impl Server {
         let login = Login { user: "operator".to_owned(), password: secrets::random("bmc-password")? };
         let address = SocketAddr::from((address, 8443));
         let bmc = Bmc::serve(machine.clone(), address, login, &dir.join("redfish.log")).await?;
-        Ok(Self { name: plan.name, machine, bmc, serial_log, options: plan.options })
+        Ok(Self { name: plan.name, machine, bmc, serial_log, variables, options: plan.options })
     }
 
     /// The file behind the disk the firmware boots.

@@ -3,10 +3,12 @@
 mod args;
 mod process;
 mod qmp;
+mod variables;
 
 use std::path::PathBuf;
 
 pub use process::{Ended, Running};
+pub use variables::{BootEntry, Variables};
 
 use crate::lab::Sockets;
 use crate::partitions::Sector;

@@ -86,3 +86,62 @@ fn explain(error: Error) -> io::Error {
     };
     io::Error::new(ErrorKind::InvalidData, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write as _;
+    use std::thread;
+
+    use liblzma::stream::Check;
+
+    use super::*;
+
+    const BLOCK: usize = 1 << 20;
+
+    /// Bytes of so many blocks, and they as `xz -T` makes them.
+    fn image(blocks: usize) -> (Vec<u8>, Vec<u8>) {
+        let bytes: Vec<u8> = (0..blocks * BLOCK).map(|n| (n / 777 * 31 + n % 7).to_le_bytes()[0]).collect();
+        let mut builder = MtStreamBuilder::new();
+        let stream = builder.threads(1).preset(0).block_size(BLOCK as u64).check(Check::Crc64).encoder();
+        let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream.unwrap());
+        encoder.write_all(&bytes).unwrap();
+        (bytes, encoder.finish().unwrap())
+    }
+
+    /// Threads of this process that have this thread's name, itself included: those it made inherit it.
+    fn threads() -> usize {
+        let own = fs::read("/proc/thread-self/comm").unwrap();
+        let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+        tasks.filter(|task| fs::read(task.path().join("comm")).is_ok_and(|name| name == own)).count()
+    }
+
+    /// Decodes in a thread of this name; what came, and the most threads there were.
+    fn decode(name: &str, served: Vec<u8>, limits: Limits) -> (Vec<u8>, usize) {
+        let work = move || {
+            let mut reader = Reader::new(&served[..], limits);
+            let (mut decoded, mut most, mut piece) = (Vec::new(), 0, vec![0; 64 << 10]);
+            loop {
+                let n = reader.read(&mut piece).unwrap();
+                most = most.max(threads());
+                decoded.extend_from_slice(&piece[..n]);
+                if n == 0 {
+                    return (decoded, most);
+                }
+            }
+        };
+        thread::Builder::new().name(name.to_owned()).spawn(work).unwrap().join().unwrap()
+    }
+
+    #[test]
+    fn blocks_are_decoded_by_as_many_threads_as_may_be_used() {
+        let (bytes, served) = image(8);
+        let (decoded, threads) =
+            decode("xz by four", served.clone(), Limits { threads: 4, memory: 256 << 20 });
+        assert!(decoded == bytes);
+        assert!((3..=5).contains(&threads), "{threads}, the one that reads included");
+        let (decoded, threads) = decode("xz by one", served, Limits::SINGLE);
+        assert!(decoded == bytes);
+        assert!(threads <= 2, "{threads}");
+    }
+}

@@ -19,6 +19,12 @@ use crate::deploy::DeployError;
 pub(in crate::deploy) struct Download {
     client: ImageClient,
     places: Places,
+    /// When the first attempt failed since the last byte. Not the time of that byte: a slow disk is no failure.
+    failing_since: Option<Instant>,
+    /// A place has answered well, and no byte has come of it yet.
+    answered: bool,
+    /// How often that has come to nothing since the last byte.
+    barren: u32,
     pace: Pace,
     /// Bytes handed out.
     received: u64,
@@ -36,7 +42,10 @@ impl Download {
         let minimum = source.min_rate.bytes_per_second();
         Self {
             client: client.clone(),
-            places: Places::new(&source.image, &source.mirrors, client.timing.attempts),
+            places: Places::new(&source.image, &source.mirrors),
+            failing_since: None,
+            answered: false,
+            barren: 0,
             pace: Pace::new(minimum, client.timing.rate_window),
             received: 0,
             skip: 0,
@@ -93,6 +102,7 @@ impl Download {
         if !bytes.is_empty() {
             self.received += bytes.len() as u64;
             self.places.progressed();
+            (self.failing_since, self.answered, self.barren) = (None, false, 0);
         }
         Ok(Step::Bytes(bytes))
     }
@@ -121,6 +131,7 @@ impl Download {
                 let place = self.places.current_mut();
                 place.mark = place.mark.take().filter(|_| self.received > 0).or(head.mark);
                 self.pace.restart();
+                self.answered = true;
                 Ok(Some(response))
             }
             Verdict::Whole => Ok(None),
@@ -154,12 +165,16 @@ impl Download {
             }
             Trouble::Passing(cause) => cause,
         };
-        let slow = self.pace.slow() >= self.places.patience();
-        let round = self.places.failed().filter(|_| !slow);
-        let Some(round) = round else { return Err(self.give_up(host, cause)) };
+        let timing = &self.client.timing;
+        let failing = self.failing_since.get_or_insert_with(Instant::now).elapsed();
+        self.barren += u32::from(std::mem::take(&mut self.answered));
+        let enough = timing.attempts.saturating_mul(self.places.alive());
+        let round = self.places.failed();
+        if self.pace.slow() >= enough || self.barren >= enough || failing >= timing.give_up {
+            return Err(self.give_up(host, cause));
+        }
         tracing::warn!(host, received, attempt = self.places.failures(), %cause, "image download interrupted");
         if round > 0 {
-            let timing = &self.client.timing;
             let wait = crate::callback::back_off(round, timing.first_wait, timing.longest_wait);
             let asked = cause.asked().min(timing.longest_asked);
             tokio::time::sleep(wait.max(asked)).await;

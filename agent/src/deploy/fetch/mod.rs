@@ -36,8 +36,11 @@ pub struct Timing {
     pub stall: Duration,
     /// How long a server may be slower than [`Source::min_rate`].
     pub rate_window: Duration,
-    /// Most attempts without any progress at each place; each new byte grants them anew.
+    /// Most answers in a row, at each place, that begin well and bring no byte, or too few in a window.
     pub attempts: u32,
+    /// How long attempts may fail without a new byte: a server that is started anew, or a switch that fails over, takes
+    /// minutes.
+    pub give_up: Duration,
     /// Wait after the first failed attempt; doubles with each.
     pub first_wait: Duration,
     /// Longest wait between attempts.
@@ -59,6 +62,7 @@ impl Default for Timing {
             stall: Duration::from_secs(60),
             rate_window: Duration::from_secs(30),
             attempts: 8,
+            give_up: Duration::from_secs(10 * 60),
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(20),
             longest_asked: Duration::from_secs(120),

@@ -23,15 +23,13 @@ pub(super) struct Places {
     current: usize,
     /// Attempts without progress, at all places together.
     failures: u32,
-    /// Attempts without progress that each place is worth.
-    attempts: u32,
 }
 
 impl Places {
-    pub(super) fn new(first: &WebUrl, mirrors: &[WebUrl], attempts: u32) -> Self {
+    pub(super) fn new(first: &WebUrl, mirrors: &[WebUrl]) -> Self {
         let place = |url: &WebUrl| Place { url: url.clone(), host: url.authority(), mark: None, out: false };
         let all = std::iter::once(first).chain(mirrors).map(place).collect();
-        Self { all, current: 0, failures: 0, attempts }
+        Self { all, current: 0, failures: 0 }
     }
 
     pub(super) fn current(&self) -> &Place {
@@ -47,26 +45,18 @@ impl Places {
         self.failures
     }
 
-    /// All attempts that failing places are worth now.
-    pub(super) fn patience(&self) -> u32 {
-        self.attempts.saturating_mul(self.alive())
-    }
-
     /// Bytes came.
     pub(super) fn progressed(&mut self) {
         self.failures = 0;
     }
 
     /// The current place failed in a way that may pass; turns to the next. How often all have failed by now when it
-    /// is time to wait for that, 0 when the next may be tried at once, and [`None`] when it is time to give up.
-    pub(super) fn failed(&mut self) -> Option<u32> {
-        self.failures += 1;
-        if self.failures >= self.patience() {
-            return None;
-        }
+    /// is time to wait for that, 0 when the next may be tried at once.
+    pub(super) fn failed(&mut self) -> u32 {
+        self.failures = self.failures.saturating_add(1);
         self.turn();
         let alive = self.alive();
-        Some(if self.failures.is_multiple_of(alive) { self.failures / alive } else { 0 })
+        if self.failures.is_multiple_of(alive) { self.failures / alive } else { 0 }
     }
 
     /// The current place does not have this image; turns to the next, if there is one.
@@ -82,7 +72,8 @@ impl Places {
         self.current = next.unwrap_or(self.current);
     }
 
-    fn alive(&self) -> u32 {
+    /// How many may have the image; at least 1.
+    pub(super) fn alive(&self) -> u32 {
         let alive = self.all.iter().filter(|place| !place.out).count();
         u32::try_from(alive).unwrap_or(u32::MAX).max(1)
     }
@@ -92,34 +83,31 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn places(hosts: &[&str], attempts: u32) -> Places {
+    fn places(hosts: &[&str]) -> Places {
         let urls: Vec<WebUrl> =
             hosts.iter().map(|host| format!("http://{host}/x").parse().unwrap()).collect();
-        Places::new(&urls[0], &urls[1..], attempts)
+        Places::new(&urls[0], &urls[1..])
     }
 
     #[test]
     fn one_place_is_tried_again_after_ever_longer_waits() {
-        let mut places = places(&["a"], 4);
-        assert_eq!([places.failed(), places.failed(), places.failed()], [Some(1), Some(2), Some(3)]);
+        let mut places = places(&["a"]);
+        assert_eq!([places.failed(), places.failed(), places.failed()], [1, 2, 3]);
         places.progressed();
-        assert_eq!([places.failed(), places.failed()], [Some(1), Some(2)]);
-        assert_eq!([places.failed(), places.failed()], [Some(3), None]);
+        assert_eq!([places.failed(), places.failed()], [1, 2]);
     }
 
     #[test]
     fn the_next_place_is_tried_at_once_and_all_of_them_before_waiting() {
-        let mut places = places(&["a", "b", "c"], 2);
+        let mut places = places(&["a", "b", "c"]);
         let steps: Vec<_> = (0..6).map(|_| (places.failed(), places.current().host.clone())).collect();
-        let expected = [(0, "b"), (0, "c"), (1, "a"), (0, "b"), (0, "c")];
-        let expected = expected.map(|(wait, host)| (Some(wait), host.to_owned()));
-        assert_eq!(steps[..5], expected);
-        assert_eq!(steps[5].0, None);
+        let expected = [(0, "b"), (0, "c"), (1, "a"), (0, "b"), (0, "c"), (2, "a")];
+        assert_eq!(steps, expected.map(|(wait, host)| (wait, host.to_owned())));
     }
 
     #[test]
     fn a_place_struck_out_has_no_further_turn() {
-        let mut places = places(&["a", "b", "c"], 9);
+        let mut places = places(&["a", "b", "c"]);
         assert!(places.strike());
         assert_eq!(places.current().host, "b");
         places.failed();

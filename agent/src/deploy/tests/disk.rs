@@ -20,6 +20,8 @@ pub(super) struct Faults {
     pub(super) bad_read: Option<u64>,
     /// Nothing can be read at all.
     pub(super) unreadable: bool,
+    /// This byte cannot be read until it has been written, which has the disk put another sector in its place.
+    pub(super) pending: Option<u64>,
     /// No write ever ends.
     pub(super) hangs: bool,
     /// What it does when asked for zeros of its own.
@@ -193,6 +195,8 @@ impl BlockDevice for FileDisk {
         if contains(offset, len, bad).is_some() && data[..len].iter().any(|b| *b != 0) {
             return Err(io::Error::from_raw_os_error(nix::libc::EIO));
         }
+        let pending = &mut self.0.faults.lock().unwrap().pending;
+        *pending = pending.filter(|at| contains(offset, len, Some(*at)).is_none());
         self.0.sent.fetch_add(len as u64, Ordering::Relaxed);
         self.0.note(|| Op::Write(offset, data[..len].to_vec()));
         self.0.file.write_at(&data[..len], offset)
@@ -219,7 +223,8 @@ impl BlockDevice for FileDisk {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let len = self.admit(buffer.as_ptr(), buffer.len(), offset)?;
-        if self.0.faults.lock().unwrap().unreadable {
+        let Faults { unreadable, pending, .. } = *self.0.faults.lock().unwrap();
+        if unreadable || contains(offset, len, pending).is_some() {
             return Err(io::Error::from_raw_os_error(nix::libc::EIO));
         }
         self.0.file.read_exact_at(&mut buffer[..len], offset)?;

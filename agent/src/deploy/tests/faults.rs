@@ -35,13 +35,24 @@ async fn a_disk_that_lies_is_found_out_by_reading_back() {
 }
 
 #[tokio::test]
-async fn a_disk_that_cannot_be_read_is_left_as_it_was_found() {
+async fn a_sector_that_is_remapped_when_it_is_written_is_no_reason_to_refuse_a_disk() {
+    let image = gpt_image(6 * MIB, 512);
+    let server = Server::honest(&image).await;
+    for pending in [0, 5000, DISK - 100] {
+        let target = FileTarget::with_faults(DISK, Faults { pending: Some(pending), ..Faults::default() });
+        run(&server, sha256(&image), &target).await.unwrap();
+        assert_eq!(partition_numbers(target.content(), 512), [1, 2]);
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_cannot_be_read_after_it_was_wiped_is_named_and_does_not_boot() {
     let image = gpt_image(6 * MIB, 512);
     let server = Server::honest(&image).await;
     let target = FileTarget::with_faults(DISK, Faults { unreadable: true, ..Faults::default() });
-    let error = run(&server, sha256(&image), &target).await.unwrap_err();
-    assert!(error.reason().starts_with("disk: reading /dev/vda at byte 0"), "{error}");
-    assert!(target.is_untouched());
+    let reason = run(&server, sha256(&image), &target).await.unwrap_err().reason();
+    assert!(reason.starts_with("DISK /dev/vda NOT WIPED after disk: reading /dev/vda at byte 0"), "{reason}");
+    assert!(target.is_unbootable());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

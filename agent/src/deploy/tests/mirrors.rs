@@ -102,7 +102,7 @@ async fn when_every_place_fails_the_run_does() {
     let error = run_order(&order_of(&[&busy, &missing], &image), &target, false).await.unwrap_err();
     assert!(error.reason().starts_with("fetch: HTTP 503"), "{error}");
     assert!(target.is_untouched());
-    assert_eq!((busy.requests().len(), missing.requests().len()), (4, 1));
+    assert!(busy.requests().len() > 1 && missing.requests().len() == 1);
 }
 
 #[tokio::test]

@@ -44,6 +44,7 @@ fn client() -> ImageClient {
         stall: Duration::from_millis(300),
         rate_window: Duration::from_millis(30),
         attempts: 4,
+        give_up: Duration::from_millis(250),
         first_wait: Duration::from_millis(1),
         longest_wait: Duration::from_millis(4),
         longest_asked: Duration::from_millis(60),

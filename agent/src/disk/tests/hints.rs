@@ -1,5 +1,7 @@
 //! Disks as `farrier.disk-hints` asks for them.
 
+use std::os::unix::fs::symlink;
+
 use super::sysfs::Machine;
 use crate::disk::{DiskError, Wish, choose, discover};
 
@@ -65,8 +67,8 @@ fn when_nothing_matches_every_disk_is_named_with_what_differs() {
     let error = pick(&machine(), None, "transport=nvme,size>=1", 0).unwrap_err().to_string();
     assert_eq!(
         error,
-        "no disk matches farrier.disk-hints=transport=nvme,size>=1; found sda (transport is sas), sdb (on USB), \
-         sdc (transport is scsi), vda (transport is virtio), vdb (transport is virtio), vdc (read-only)"
+        "no disk matches farrier.disk-hints=transport=nvme,size>=1; found sda (transport is sas), sdb (needs a \
+         pin or transport=usb), sdc (transport is scsi), vda (transport is virtio), vdb (transport is virtio), vdc (read-only)"
     );
     for (hints, reason) in [
         ("serial=nope", "sda (serial is unknown)"),
@@ -81,12 +83,25 @@ fn when_nothing_matches_every_disk_is_named_with_what_differs() {
 }
 
 #[test]
-fn a_usb_disk_is_taken_only_by_name_or_when_asked_for() {
+fn a_disk_that_may_be_somebody_elses_is_taken_only_by_name_or_when_asked_for() {
     let machine = machine();
+    machine.scsi("sde", "host2/rport-2:0-1/target2:0:0/2:0:0:1", 90, &[("vendor", "NETAPP")]);
+    machine.scsi("sdf", "host3/session1/target3:0:0/3:0:0:1", 80, &[("vendor", "LIO-ORG")]);
+    for (place, size) in
+        [("mmc_host/mmc0/mmc0:0001/block/mmcblk0", "70"), ("region0/namespace0.0/block/pmem0", "60")]
+    {
+        let real = machine.block(place, &[("size", size)]);
+        symlink("../..", real.join("device")).unwrap();
+    }
     assert_eq!(pick(&machine, None, "", 0).unwrap(), "sdc");
-    assert_eq!(pick(&machine, Some("/dev/sdb"), "", 0).unwrap(), "sdb");
-    let error = pick(&machine, None, "vendor=kingston", 0).unwrap_err().to_string();
-    assert!(error.contains("sdb (on USB)"), "{error}");
+    assert_eq!(pick(&machine, None, "size<=2M", 0).unwrap(), "sdc");
+    let others = [("sdb", "usb"), ("sde", "fc"), ("sdf", "iscsi"), ("mmcblk0", "mmc"), ("pmem0", "pmem")];
+    for (name, transport) in others {
+        assert_eq!(pick(&machine, Some(&format!("/dev/{name}")), "", 0).unwrap(), name);
+        assert_eq!(pick(&machine, None, &format!("transport={transport}"), 0).unwrap(), name);
+        let error = pick(&machine, None, "vendor=none", 0).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name} (needs a pin or transport={transport})")), "{error}");
+    }
 }
 
 #[test]

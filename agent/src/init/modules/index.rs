@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::pattern;
 
+/// Modules that ask for another by `request_module`, which needs a `modprobe` nobody has here: loaded after them. The
+/// other has no device of its own to be found by, as a ConnectX-3's Ethernet in kernels before 6.7.
+const REQUESTED: [(&str, &str); 1] = [("mlx4_core", "mlx4_en")];
+
 /// The modules of one kernel.
 #[derive(Debug, Default)]
 pub struct Index {
@@ -50,6 +54,9 @@ impl Index {
                     }
                 }
             }
+        }
+        for (module, requested) in REQUESTED {
+            index.soft.entry(module.to_owned()).or_default().1.push(requested.to_owned());
         }
         index.builtin = read("modules.builtin").lines().map(name_of).collect();
         index
@@ -163,6 +170,17 @@ mod tests {
         let names = names(&index().order("ext4"));
         let at = |name: &str| names.iter().position(|n| n == name).unwrap();
         assert!(at("crc32c_generic") < at("jbd2") && at("jbd2") < at("ext4") && at("ext4") < at("b"));
+    }
+
+    #[test]
+    fn what_a_driver_asks_the_kernel_for_is_loaded_after_it() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("modules.alias"), "alias pci:v000015B3d00001003sv* mlx4_core\n").unwrap();
+        fs::write(dir.path().join("modules.dep"), "mlx4_core.ko:\nmlx4_en.ko: mlx4_core.ko\n").unwrap();
+        let index = Index::read(dir.path());
+        let found = index.lookup("pci:v000015B3d00001003sv0");
+        assert_eq!(found, ["mlx4_core"]);
+        assert_eq!(names(&index.order(&found[0])), ["mlx4_core", "mlx4_en"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Most hints in a list.
 const MAX_HINTS: usize = 16;
-/// Longest list in bytes: the whole kernel command line has 4096.
+/// Longest list in bytes: the whole kernel command line has 2047.
 const MAX_LEN: usize = 512;
 
 /// What the target disk must be like; at least one hint.
@@ -80,6 +80,8 @@ pub enum Transport {
     Fc,
     /// iSCSI.
     Iscsi,
+    /// Persistent memory.
+    Pmem,
 }
 
 /// A text of printable ASCII without white space, quotes or commas. An underscore stands for white space too.
@@ -122,7 +124,7 @@ impl DiskHints {
 
 impl Transport {
     /// Every transport.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Nvme,
         Self::Sata,
         Self::Sas,
@@ -132,7 +134,17 @@ impl Transport {
         Self::Mmc,
         Self::Fc,
         Self::Iscsi,
+        Self::Pmem,
     ];
+
+    /// Whether a disk there may be a machine's system disk without anybody saying so. Others are somebody else's until
+    /// they are asked for: a stick left in, a volume of a storage network that other machines see too, memory.
+    pub fn is_own(self) -> bool {
+        match self {
+            Self::Nvme | Self::Sata | Self::Sas | Self::Scsi | Self::Virtio => true,
+            Self::Usb | Self::Mmc | Self::Fc | Self::Iscsi | Self::Pmem => false,
+        }
+    }
 
     /// Its name in a hint.
     pub fn as_str(self) -> &'static str {
@@ -146,6 +158,7 @@ impl Transport {
             Self::Mmc => "mmc",
             Self::Fc => "fc",
             Self::Iscsi => "iscsi",
+            Self::Pmem => "pmem",
         }
     }
 }
@@ -225,7 +238,7 @@ impl FromStr for DiskHint {
             },
             ("transport", "=") => {
                 Transport::ALL.into_iter().find(|t| t.as_str() == value).map(Self::Transport).ok_or_else(
-                    || expected("transport is nvme, sata, sas, scsi, virtio, usb, mmc, fc or iscsi"),
+                    || expected("transport is nvme, sata, sas, scsi, virtio, usb, mmc, fc, iscsi or pmem"),
                 )
             }
             ("hctl", "=") => {
