@@ -111,7 +111,8 @@ impl Client {
             tracing::warn!(bytes = body.len(), "the report is too large and goes without its details");
             body = self.json(Callback::Inspection, &InspectionReport { farrier: None, ..report.clone() })?;
         }
-        self.insist(&post(Callback::Inspection, "application/json", &body)).await
+        let call = post(Callback::Inspection, "application/json", &body);
+        self.insist(self.policy.patience, &call).await
     }
 
     /// Polls for the user-data until it is there or the command line's timeout has passed.
@@ -188,17 +189,19 @@ impl Client {
     pub async fn provisioned(&self) -> Result<(), CallbackError> {
         let body = self.json(Callback::Provisioned, &Provisioned::default())?;
         let call = post(Callback::Provisioned, "application/json", &body);
-        self.insist_for(self.policy.installed_patience, &call).await
+        self.insist(self.policy.installed_patience, &call).await
     }
 
-    /// Reports failure, in at most 256 bytes, trying for as long as [`Policy::patience`] says; `false` when the controller does not know the call.
+    /// Reports failure, in at most 256 bytes, trying for as long as [`Policy::patience`] says; `false` when the
+    /// controller does not know the call.
     ///
     /// # Errors
     /// When it did not get through.
     pub async fn provision_failed(&self, reason: &str) -> Result<bool, CallbackError> {
         let reason = cut_reason(reason).to_owned();
         let body = self.json(Callback::ProvisionFailed, &ProvisionFailed { reason })?;
-        known(self.insist(&post(Callback::ProvisionFailed, "application/json", &body)).await)
+        let call = post(Callback::ProvisionFailed, "application/json", &body);
+        known(self.insist(self.policy.patience, &call).await)
     }
 
     /// Sends the end of the log, at most 1 MiB of it; `false` when the controller does not know the call.
@@ -216,12 +219,8 @@ impl Client {
         serde_json::to_vec(body).map_err(setup)
     }
 
-    /// Tries until it works, cannot work, or patience is at its end.
-    async fn insist(&self, call: &Call<'_>) -> Result<(), CallbackError> {
-        self.insist_for(self.policy.patience, call).await
-    }
-
-    async fn insist_for(&self, patience: Duration, call: &Call<'_>) -> Result<(), CallbackError> {
+    /// Tries until it works, cannot work, or this much time has passed.
+    async fn insist(&self, patience: Duration, call: &Call<'_>) -> Result<(), CallbackError> {
         let deadline = Instant::now() + patience;
         self.retry(call, |_, wait| Instant::now() + wait > deadline).await
     }
