@@ -1,16 +1,14 @@
-//! The power side of one server: who switches it, what it boots from, what happens when its guest resets.
+//! The power side of one server as it is seen and switched from outside.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 
-use crate::qemu::{BootFrom, Ended, Files, Hardware, Running};
-
-/// How long a guest may take to switch itself off before the plug is pulled.
-const GRACE: Duration = Duration::from_secs(30);
+use super::power::{Order, Power, Reply, Seen};
+use crate::qemu::{BootFrom, Files, Hardware};
 
 /// Whether the server draws power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,32 +62,10 @@ impl Engine {
     }
 }
 
-/// What can be seen of the server from outside.
-#[derive(Clone, Debug)]
-struct Seen {
-    power: PowerState,
-    network_once: bool,
-    boots: Vec<Boot>,
-    held: bool,
-    last_end: Option<Ended>,
-}
-
-#[derive(Debug)]
-enum Order {
-    On,
-    ForceOff,
-    GracefulShutdown,
-    ForceRestart,
-    NetworkOnce(bool),
-    Plug { nic: usize, plugged: bool },
-    HoldResets(bool),
-    Continue,
-}
-
 /// A server: cheap to clone, switched off for good when the last clone goes.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    orders: mpsc::Sender<(Order, oneshot::Sender<Result<()>>)>,
+    orders: mpsc::Sender<(Order, Reply)>,
     seen: watch::Receiver<Seen>,
     hardware: Arc<Hardware>,
 }
@@ -107,7 +83,7 @@ impl Machine {
         };
         let (publish, seen) = watch::channel(start);
         let hardware = Arc::new(engine.hardware().clone());
-        tokio::spawn(Power { engine, publish, running: None, pull_at: None, hold: false }.run(inbox));
+        tokio::spawn(Power::new(engine, publish).run(inbox));
         Self { orders, seen, hardware }
     }
 
@@ -227,122 +203,6 @@ impl Machine {
         let (reply, answer) = oneshot::channel();
         self.orders.send((order, reply)).await.context("the server is gone")?;
         answer.await.context("the server is gone")?
-    }
-}
-
-/// Owns the process; one order or event at a time.
-struct Power {
-    engine: Engine,
-    publish: watch::Sender<Seen>,
-    running: Option<Running>,
-    pull_at: Option<Instant>,
-    hold: bool,
-}
-
-impl Power {
-    async fn run(mut self, mut inbox: mpsc::Receiver<(Order, oneshot::Sender<Result<()>>)>) {
-        loop {
-            tokio::select! {
-                order = inbox.recv() => {
-                    let Some((order, reply)) = order else { return };
-                    reply.send(self.obey(order).await).ok();
-                }
-                ended = ended(&mut self.running) => self.after(ended).await,
-                () = due(self.pull_at) => self.switch_off().await,
-            }
-        }
-    }
-
-    async fn obey(&mut self, order: Order) -> Result<()> {
-        match order {
-            Order::On if self.publish.borrow().power == PowerState::On => Ok(()),
-            Order::On => self.boot(Cause::PowerOn).await,
-            Order::ForceOff => {
-                self.switch_off().await;
-                Ok(())
-            }
-            Order::ForceRestart => {
-                self.switch_off().await;
-                self.boot(Cause::ForceRestart).await
-            }
-            Order::GracefulShutdown => match &mut self.running {
-                Some(running) => {
-                    running.press_power_button().await?;
-                    self.pull_at = Some(Instant::now() + GRACE);
-                    Ok(())
-                }
-                None => {
-                    self.switch_off().await;
-                    Ok(())
-                }
-            },
-            Order::NetworkOnce(once) => {
-                self.publish.send_modify(|seen| seen.network_once = once);
-                Ok(())
-            }
-            Order::Plug { nic, plugged } => {
-                self.running.as_mut().context("the server is not running")?.plug(nic, plugged).await
-            }
-            Order::HoldResets(hold) => {
-                self.hold = hold;
-                Ok(())
-            }
-            Order::Continue if self.publish.borrow().held => self.boot(Cause::GuestReset).await,
-            Order::Continue => Ok(()),
-        }
-    }
-
-    /// The override counts for one boot and is gone with it, as the Redfish schema says of `Once`.
-    async fn boot(&mut self, cause: Cause) -> Result<()> {
-        let from = if self.publish.borrow().network_once { BootFrom::Network } else { BootFrom::Disk };
-        if let Engine::Qemu { hardware, files } = &self.engine {
-            self.running = Some(Running::start(hardware, files, from).await?);
-        }
-        self.publish.send_modify(|seen| {
-            seen.power = PowerState::On;
-            seen.network_once = false;
-            seen.held = false;
-            seen.boots.push(Boot { cause, from });
-        });
-        Ok(())
-    }
-
-    async fn switch_off(&mut self) {
-        self.pull_at = None;
-        if let Some(mut running) = self.running.take() {
-            running.kill().await;
-        }
-        self.publish.send_modify(|seen| {
-            seen.power = PowerState::Off;
-            seen.held = false;
-        });
-    }
-
-    async fn after(&mut self, ended: Ended) {
-        self.running = None;
-        self.publish.send_modify(|seen| seen.last_end = Some(ended.clone()));
-        if ended != Ended::Reset {
-            return self.switch_off().await;
-        }
-        if self.hold {
-            self.publish.send_modify(|seen| seen.held = true);
-        } else if self.boot(Cause::GuestReset).await.is_err() {
-            self.switch_off().await;
-        }
-    }
-}
-
-async fn ended(running: &mut Option<Running>) -> Ended {
-    match running {
-        Some(running) => running.ended().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn due(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }
 

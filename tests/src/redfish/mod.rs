@@ -1,6 +1,7 @@
 //! A BMC for a virtual server: a Redfish service whose power button is a QEMU process.
 
 mod machine;
+mod power;
 mod service;
 mod shapes;
 

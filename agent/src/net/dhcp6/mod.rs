@@ -7,6 +7,7 @@ mod lease;
 pub mod machine;
 mod message;
 pub mod reply;
+mod state;
 
 pub use lease::Lease6;
 

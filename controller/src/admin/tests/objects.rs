@@ -1,62 +1,6 @@
-//! What the admin API takes, refuses and shows.
-
-use axum::body::Body;
-use axum::http::{Request, StatusCode};
-use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost};
-use serde_json::{Value, json};
+//! What of an object is stored, and what is told of it.
 
 use super::*;
-use crate::fixture::{Answer, Fixture, ask, host, key, machine};
-
-fn scripts() -> Arc<Renderer> {
-    Arc::new(Renderer {
-        ca: Arc::new(vec![b'x'; 300]),
-        url_base: "https://192.0.2.1:8082".parse().unwrap(),
-        reference_boot: false,
-    })
-}
-
-fn api(store: &Store) -> Router {
-    let info = Info {
-        version: "0".to_owned(),
-        url_base: "https://192.0.2.1".to_owned(),
-        http_url_base: "http://192.0.2.1".to_owned(),
-        inspection_image_url: "http://192.0.2.1/images/inspection".to_owned(),
-    };
-    let clock = Arc::new(crate::clock::ManualClock::at(crate::fixture::start()));
-    router(Admin {
-        store: store.clone(),
-        progress: Progress::new(),
-        clock,
-        info: Arc::new(info),
-        scripts: scripts(),
-    })
-}
-
-async fn send(store: &Store, method: &str, path: &str, body: &Value) -> Answer {
-    let request = Request::builder()
-        .method(method)
-        .uri(format!("/apis/v1/namespaces/lab/{path}"))
-        .header("content-type", "application/json")
-        .body(Body::from(body.to_string()))
-        .unwrap();
-    ask(&api(store), "127.0.0.1", request).await
-}
-
-fn error(answer: &Answer) -> Problem {
-    serde_json::from_slice::<ErrorBody>(&answer.body).unwrap().error
-}
-
-fn with(object: &impl serde::Serialize, pointer: &str, value: Value) -> Value {
-    let mut object = serde_json::to_value(object).unwrap();
-    let (parent, field) = pointer.rsplit_once('/').unwrap();
-    object.pointer_mut(parent).unwrap()[field] = value;
-    object
-}
-
-fn secret(data: &Value) -> Value {
-    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s1", "namespace": "lab" }, "stringData": data })
-}
 
 #[tokio::test]
 async fn bad_objects_are_refused_by_field_and_nothing_is_stored() {
@@ -221,85 +165,6 @@ async fn an_object_under_deletion_is_not_brought_back() {
 }
 
 #[tokio::test]
-async fn the_tcp_listener_asks_for_its_token() {
-    let store = Store::in_memory().unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("admin.token");
-    let token = token_file(&file).unwrap();
-    assert_eq!(token_file(&file).unwrap(), token);
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
-    assert_eq!(mode & 0o777, 0o600);
-    let guarded = require_token(api(&store), token.clone());
-    let good = format!("Bearer {}", token.expose());
-    let table = [(None, 401), (Some("Bearer x".to_owned()), 401), (Some(good), 200)];
-    for (header, status) in table {
-        for path in ["/apis/v1/hosts", "/apis/v1/info"] {
-            let mut request = Request::builder().uri(path);
-            if let Some(value) = &header {
-                request = request.header("authorization", value);
-            }
-            let answer = ask(&guarded, "127.0.0.1", request.body(Body::empty()).unwrap()).await;
-            assert_eq!(answer.status.as_u16(), status, "{path}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn the_socket_belongs_to_its_owner_and_is_never_taken_from_a_running_controller() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("admin.sock");
-    let first = bind_unix(&path).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
-    assert_eq!(mode & 0o777, 0o600);
-    assert!(bind_unix(&path).unwrap_err().to_string().contains("another controller"));
-    drop(first);
-    bind_unix(&path).unwrap();
-    let file = dir.path().join("precious");
-    std::fs::write(&file, "x").unwrap();
-    bind_unix(&file).unwrap_err();
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
-}
-
-#[tokio::test]
-async fn a_watch_tells_every_host_and_then_what_changes() {
-    use futures_util::StreamExt as _;
-    use tower::ServiceExt as _;
-
-    let fixture = Fixture::in_state(HostState::Deploying).await;
-    let progress = Progress::new();
-    let clock = Arc::new(fixture.clock.clone());
-    let info = Arc::new(Info {
-        version: String::new(),
-        url_base: String::new(),
-        http_url_base: String::new(),
-        inspection_image_url: String::new(),
-    });
-    let (store, progress_of) = (fixture.store.clone(), progress.clone());
-    let router = router(Admin { store, progress: progress_of, clock, info, scripts: scripts() });
-    let request = Request::builder().uri("/apis/v1/watch?namespace=lab&host=h1").body(Body::empty()).unwrap();
-    let mut lines = router.oneshot(request).await.unwrap().into_body().into_data_stream();
-    let mut next =
-        async || serde_json::from_slice::<HostLine>(&lines.next().await.unwrap().unwrap()).unwrap();
-    let first = next().await;
-    assert_eq!(
-        (first.state, first.machine.as_deref(), first.bytes),
-        (HostState::Deploying, Some("m1"), None)
-    );
-    let event =
-        serde_json::from_str(r#"{"event":"Installing","run":"run-0001","step":"write","bytes":5,"total":9}"#)
-            .unwrap();
-    progress.record(&fixture.key, crate::progress::ProgressEntry { event, at: crate::fixture::start() });
-    let second = next().await;
-    assert_eq!((second.step.as_deref(), second.bytes, second.total), (Some("write"), Some(5), Some(9)));
-    fixture.store.create(host("h2")).await.unwrap();
-    fixture.change_host(|host| host.status.state = HostState::Ready).await;
-    let third = next().await;
-    assert_eq!((third.name.as_str(), third.state, third.step), ("h1", HostState::Ready, None));
-    fixture.store.delete::<PhysicalHost>(&fixture.key).await.unwrap();
-    assert!(next().await.deleted);
-}
-
-#[tokio::test]
 async fn half_understood_requests_are_refused_in_the_form_of_every_error() {
     let store = Store::in_memory().unwrap();
     let good = serde_json::to_string(&host("h1")).unwrap();
@@ -330,47 +195,6 @@ async fn half_understood_requests_are_refused_in_the_form_of_every_error() {
         assert!(told.problem.contains(problem) && !told.hint.is_empty(), "{uri}: {told:?}");
     }
     assert!(store.list::<PhysicalHost>(None).await.unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn a_watch_goes_on_without_a_host_that_is_damaged() {
-    use futures_util::StreamExt as _;
-    use tower::ServiceExt as _;
-
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path()).unwrap();
-    for name in ["h1", "h2"] {
-        store.create(host(name)).await.unwrap();
-    }
-    let db = rusqlite::Connection::open(dir.path().join("farrier.db")).unwrap();
-    db.execute("UPDATE documents SET body = '{}' WHERE name = 'h1'", []).unwrap();
-    let request = Request::builder().uri("/apis/v1/watch").body(Body::empty()).unwrap();
-    let mut lines = api(&store).oneshot(request).await.unwrap().into_body().into_data_stream();
-    let first: HostLine = serde_json::from_slice(&lines.next().await.unwrap().unwrap()).unwrap();
-    assert_eq!(first.name.as_str(), "h2");
-}
-
-#[tokio::test]
-async fn watches_leave_connections_for_commands() {
-    use tower::ServiceExt as _;
-
-    let router = api(&Store::in_memory().unwrap());
-    let watch = async || {
-        let request = Request::builder().uri("/apis/v1/watch").body(Body::empty()).unwrap();
-        router.clone().oneshot(request).await.unwrap()
-    };
-    let mut open = Vec::new();
-    for _ in 0..watch::MAX_WATCHES {
-        open.push(watch().await);
-    }
-    assert!(open.iter().all(|answer| answer.status() == StatusCode::OK));
-    assert_eq!(watch().await.status(), StatusCode::SERVICE_UNAVAILABLE);
-    open.pop();
-    // Its task notices that the client has left.
-    while watch().await.status() != StatusCode::OK {
-        tokio::task::yield_now().await;
-    }
-    const { assert!(watch::MAX_WATCHES < crate::listen::Limits::ADMIN.connections) };
 }
 
 #[tokio::test]
