@@ -1,5 +1,7 @@
 //! One claimed host with everything a run needs, for the tests of every listener.
 
+mod logs;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,6 +16,8 @@ use farrier_shared::resource::secret::SecretBytes;
 use farrier_shared::resource::{Beskar7Machine, HostState, PhysicalHost, Secret};
 use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;
+
+pub(crate) use logs::capture_logs;
 
 use crate::clock::ManualClock;
 use crate::store::Store;
@@ -150,37 +154,4 @@ pub(crate) async fn ask(router: &Router, peer: &str, request: Request<Body>) -> 
     let (parts, body) = router.clone().oneshot(request).await.unwrap().into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();
     Answer { status: parts.status, headers: parts.headers, body }
-}
-
-/// Log lines of this thread, everything included.
-#[derive(Clone, Default)]
-pub(crate) struct Logs(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-
-impl Logs {
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-impl std::io::Write for Logs {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Captures this thread's logs at the most talkative level until the guard is dropped.
-pub(crate) fn capture_logs() -> (Logs, tracing::subscriber::DefaultGuard) {
-    let logs = Logs::default();
-    let writer = logs.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    (logs, tracing::subscriber::set_default(subscriber))
 }
