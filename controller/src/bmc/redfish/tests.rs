@@ -13,23 +13,40 @@ use super::simulator::{Fault, Nic, Simulator, access};
 use super::transport::Pace;
 use crate::bmc::{Bmc, BmcError, BootMode, Connector as _, ResetKind};
 
+/// Whatever is to come does come in time, however busy the machine that runs the tests.
+const PATIENT: Pace = Pace {
+    call: Duration::from_secs(20),
+    connect: Duration::from_secs(20),
+    addresses: Duration::from_secs(20),
+    poll: Duration::from_millis(5),
+    settle: Duration::from_secs(20),
+};
+/// For power that never changes.
+const HASTY: Pace = Pace { settle: Duration::from_millis(400), ..PATIENT };
+
 fn connector() -> RedfishConnector {
+    at(PATIENT)
+}
+
+fn at(pace: Pace) -> RedfishConnector {
     rustls::crypto::ring::default_provider().install_default().ok();
-    RedfishConnector::with_pace(Pace {
-        call: Duration::from_millis(500),
-        connect: Duration::from_millis(500),
-        addresses: Duration::from_millis(300),
-        poll: Duration::from_millis(5),
-        settle: Duration::from_millis(400),
-    })
+    RedfishConnector::with_pace(pace)
 }
 
 async fn connect(simulator: &Simulator) -> Arc<dyn Bmc> {
-    connector().connect(&simulator.access()).await.unwrap()
+    connect_at(PATIENT, simulator).await
+}
+
+async fn connect_at(pace: Pace, simulator: &Simulator) -> Arc<dyn Bmc> {
+    at(pace).connect(&simulator.access()).await.unwrap()
 }
 
 async fn fails_to_connect(base: &str) -> BmcError {
-    match connector().connect(&access(base)).await {
+    fails_to_connect_at(PATIENT, base).await
+}
+
+async fn fails_to_connect_at(pace: Pace, base: &str) -> BmcError {
+    match at(pace).connect(&access(base)).await {
         Ok(_) => panic!("connected"),
         Err(error) => {
             let shown = format!("{error} {error:?}");
@@ -95,8 +112,9 @@ async fn s126_interfaces_that_fail_cost_their_own_addresses_alone() {
 
 #[tokio::test]
 async fn s126_a_bmc_that_is_slow_with_its_interfaces_is_well_and_what_it_told_in_time_is_kept() {
-    let (connector, simulator) = (connector(), Simulator::start("On").await);
-    let slow = Duration::from_millis(400);
+    let pace = Pace { addresses: Duration::from_secs(2), ..PATIENT };
+    let (connector, simulator) = (at(pace), Simulator::start("On").await);
+    let slow = Duration::from_secs(3);
     simulator.with(|m| m.interfaces = [vec![Nic::Well], vec![Nic::Slow(slow); 30]].concat());
     let begun = tokio::time::Instant::now();
     let (facts, requests) = look(&connector, &simulator).await;
@@ -233,7 +251,7 @@ async fn a_restart_without_such_a_type_is_off_and_on() {
 async fn an_action_that_shows_no_effect_fails_in_bounded_time() {
     let simulator = Simulator::start("Off").await;
     simulator.with(|m| m.stuck = true);
-    let error = connect(&simulator).await.reset(ResetKind::On).await.unwrap_err();
+    let error = connect_at(HASTY, &simulator).await.reset(ResetKind::On).await.unwrap_err();
     assert!(error.to_string().contains("not On after"), "{error}");
 }
 
@@ -251,7 +269,7 @@ async fn a_reset_whose_answer_is_lost_is_looked_for_in_the_power_and_not_sent_ag
     for (kind, power, stuck) in [(ResetKind::On, "Off", true), (ResetKind::ForceRestart, "On", false)] {
         let simulator = Simulator::start(power).await;
         simulator.with(|m| (m.mute, m.stuck) = (true, stuck));
-        let error = connect(&simulator).await.reset(kind).await.unwrap_err();
+        let error = connect_at(HASTY, &simulator).await.reset(kind).await.unwrap_err();
         assert!(error.outcome_unknown(), "{error}");
         assert_eq!(simulator.with(|m| m.resets.len()), 1);
     }
@@ -278,7 +296,7 @@ async fn faults_are_told_apart() {
         (Fault::Status(503), Passes(Transient::Http(503))),
         (Fault::Status(502), Passes(Transient::Http(502))),
         (Fault::Status(504), Passes(Transient::Http(504))),
-        (Fault::Slow(Duration::from_secs(2)), Passes(Transient::TimedOut)),
+        (Fault::Slow(Duration::from_secs(60)), Passes(Transient::TimedOut)),
         (Fault::Status(401), Stays(Login)),
         (Fault::Status(403), Stays(Login)),
         (Fault::Status(500), Stays(Connection)),
@@ -289,7 +307,9 @@ async fn faults_are_told_apart() {
     ] {
         let simulator = Simulator::start("On").await;
         simulator.with(|m| m.fault = Some(fault.clone()));
-        let error = fails_to_connect(&format!("http://{}", simulator.at)).await;
+        let call = if matches!(fault, Fault::Slow(_)) { Duration::from_millis(500) } else { PATIENT.call };
+        let pace = Pace { call, ..PATIENT };
+        let error = fails_to_connect_at(pace, &format!("http://{}", simulator.at)).await;
         match (error.observation(), expected) {
             (BmcObservation::Unreachable { class }, Passes(wanted)) => assert_eq!(class, wanted),
             (BmcObservation::Failed { failure, .. }, Stays(wanted)) => {
