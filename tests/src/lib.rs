@@ -8,6 +8,7 @@ pub mod disk_check;
 pub mod fault_proxy;
 pub mod fleet;
 pub mod lab;
+pub mod leftovers;
 pub mod partitions;
 pub mod qemu;
 pub mod redfish;

@@ -59,10 +59,17 @@ pub fn all() -> Vec<&'static Case> {
 
 fn one(case: &Case, places: &Places) -> bool {
     let started = Instant::now();
-    let mut outcome = in_sandbox(case, places);
-    if outcome.is_err() && starved(&directory(&places.build, case.name)) {
-        println!("again   {:<18} the emulator was starved: a guest's timer did not tick in time", case.name);
-        outcome = in_sandbox(case, places);
+    let dir = directory(&places.build, case.name);
+    let first = dir.with_file_name(format!("{}.first", case.name));
+    let mut outcome = clear(&first).and_then(|()| in_sandbox(case, places));
+    if outcome.is_err() && starved(&dir) {
+        println!(
+            "again   {:<18} the emulator was starved: a guest's timer did not tick in time; its logs are in {}",
+            case.name,
+            first.display()
+        );
+        let kept = fs::rename(&dir, &first).with_context(|| format!("keep {}", dir.display()));
+        outcome = kept.and_then(|()| in_sandbox(case, places));
     }
     let seconds = started.elapsed().as_secs();
     match outcome {
@@ -72,18 +79,24 @@ fn one(case: &Case, places: &Places) -> bool {
         }
         Err(error) => {
             let mut text = format!("FAILED  {:<18} {seconds:>4} s  {}\n{error:#}\n", case.name, case.shows);
-            text.push_str(&tails(&directory(&places.build, case.name)));
+            text.push_str(&tails(&dir));
             println!("{text}");
             false
         }
     }
 }
 
+/// Removes what an earlier run left.
+fn clear(dir: &Path) -> Result<()> {
+    if dir.exists() {
+        fs::remove_dir_all(dir).with_context(|| format!("clear {}", dir.display()))?;
+    }
+    Ok(())
+}
+
 fn in_sandbox(case: &Case, places: &Places) -> Result<()> {
     let dir = directory(&places.build, case.name);
-    if dir.exists() {
-        fs::remove_dir_all(&dir).with_context(|| format!("clear {}", dir.display()))?;
-    }
+    clear(&dir)?;
     fs::create_dir_all(&dir).with_context(|| format!("create {}", dir.display()))?;
     let output = File::create(dir.join("case.log"))?;
     let mut command = sandboxed(["--build-dir".as_ref(), places.build.as_os_str()])?;

@@ -12,13 +12,14 @@ use serde_json::Value;
 use super::Given;
 use super::run::{self, Order, UserData};
 use super::seeds::Seed;
+use crate::disk_check;
 use crate::lab::{
     Addressing, BOOT_PORT, CONTROLLER, Controller, Lab, ServeOptions, Served, Server, ServerPlan, credentials,
 };
+use crate::leftovers::Leftovers;
 use crate::qemu::BootFrom;
 use crate::redfish::{Boot, Cause};
 use crate::target_os::DiskImage;
-use crate::{disk_check, secrets};
 
 /// From the order to the installed disk.
 const INSTALL_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -86,7 +87,9 @@ impl<'a> Install<'a> {
         let mut lab = Lab::with(&given.dir, self.addressing).await?;
         let serve = ServeOptions { address: self.controller, ..ServeOptions::default() };
         let controller = lab.controller(&given.inspection, serve).await?;
-        let server = lab.server(self.plan.clone()).await?;
+        // Zeros of the image are then written, or they are not there.
+        let plan = ServerPlan { leftovers: Leftovers::Marks, ..self.plan.clone() };
+        let server = lab.server(plan).await?;
         server.machine.hold_resets().await?;
         run::enrol(&controller, &server).await?;
         let user_data = self.seed.user_data(self.room)?;
@@ -139,10 +142,9 @@ impl Ordered<'_> {
         server.machine.held(Duration::from_secs(60)).await?;
         let (disk, seed) = (server.boot_disk(), install.seed);
         let sector = install.plan.disks[0].sector;
-        disk_check::holds_image(disk, install.raw, sector, seed.partition())?;
+        disk_check::holds_image(disk, install.raw, sector, seed.partition(), server.leftovers)?;
         seed.is_planted(disk, sector, &server.name, &user_data)?;
-        let other = &server.machine.hardware().disks[1];
-        disk_check::untouched(&other.file).context("the other disk")?;
+        disk_check::untouched(server.other_disk(), server.leftovers).context("the other disk")?;
         run::machine_is(&controller, &server.name, "Provisioned").await?;
         let mut boots = vec![Boot { cause: Cause::PowerOn, from: BootFrom::Network }];
         let mut greeting = String::new();
@@ -155,12 +157,10 @@ impl Ordered<'_> {
         }
         ensure!(server.machine.boots() == boots, "booted {:?}", server.machine.boots());
 
-        let mut hidden = run::hidden(&credentials, &server);
-        // The script above names the nonce in a URL, and iPXE prints the URLs it loads.
-        hidden.retain(|secret| install.bootif || secret.name != "nonce");
-        hidden.push(user_data.secret.clone());
-        let leaks = secrets::leaks(&given.dir, &hidden)?;
-        ensure!(leaks.is_empty(), "secrets in logs: {leaks:#?}");
+        let mut hidden = run::hidden(&controller, &credentials, &server, &user_data)?;
+        // The script below names the nonce in a URL, and iPXE prints the URLs it loads.
+        hidden.retain(|secret| install.bootif || secret.name != run::NONCE);
+        run::none_leaked(&given.dir, &hidden)?;
         let console = String::from_utf8_lossy(&fs::read(&server.serial_log)?).into_owned();
         let report = host["status"]["inspectionReport"].clone();
         Ok(Installed { report, greeting, user_data, console })

@@ -1,14 +1,17 @@
 //! The controller dies while it serves the image and is told of its progress.
 
+use std::fs;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
 use super::Given;
 use super::run::{self, Order, UserData};
+use crate::disk_check;
 use crate::lab::{Lab, ServeOptions, ServerPlan, until};
+use crate::leftovers::Leftovers;
 use crate::partitions::Sector;
-use crate::{disk_check, secrets};
 
 /// How long the controller stays away: longer than any single request waits.
 const ABSENCE: Duration = Duration::from_secs(12);
@@ -16,7 +19,7 @@ const ABSENCE: Duration = Duration::from_secs(12);
 pub(super) async fn run(given: &Given) -> Result<()> {
     let mut lab = Lab::open(&given.dir).await?;
     let mut controller = lab.controller(&given.inspection, ServeOptions::default()).await?;
-    let server = lab.server(ServerPlan::new("anvil")).await?;
+    let server = lab.server(ServerPlan { leftovers: Leftovers::Marks, ..ServerPlan::new("anvil") }).await?;
     server.machine.hold_resets().await?;
     run::enrol(&controller, &server).await?;
     let user_data = UserData::new()?;
@@ -26,7 +29,7 @@ pub(super) async fn run(given: &Given) -> Result<()> {
     run::provision(&lab, &controller, &server.name, &order).await?;
 
     let admin = controller.admin()?;
-    let written = |seen: &serde_json::Value| seen["bytes"].as_u64().filter(|_| seen["step"] == "write");
+    let written = |seen: &Value| seen["bytes"].as_u64().filter(|_| seen["step"] == "write");
     let before = until(
         Duration::from_secs(10 * 60),
         "the write to begin",
@@ -44,13 +47,42 @@ pub(super) async fn run(given: &Given) -> Result<()> {
     run::reaches(&controller, &server.name, "Ready", Duration::from_secs(15 * 60)).await?;
     server.machine.held(Duration::from_secs(60)).await?;
     ensure!(server.machine.boots().len() == 1, "the machine was booted again: {:?}", server.machine.boots());
-    disk_check::holds_image(server.boot_disk(), &given.os.plain.raw, Sector::B512, "oem")?;
+    disk_check::holds_image(server.boot_disk(), &given.os.plain.raw, Sector::B512, "oem", server.leftovers)?;
+    disk_check::untouched(server.other_disk(), server.leftovers).context("the other disk")?;
     run::machine_is(&controller, &server.name, "Provisioned").await?;
-    println!("killed after {} bytes", written(&before).unwrap_or_default());
+    let (told, all) = (written(&before).unwrap_or_default(), fs::metadata(&given.os.gzip)?.len());
+    let console = String::from_utf8_lossy(&fs::read(&server.serial_log)?).into_owned();
+    let received = interrupted(&console).context("the agent's download was never interrupted")?;
+    // The write is behind the download: not all was received, so not all was written.
+    ensure!(
+        0 < told && told <= received && received < all,
+        "killed when {told} bytes were told to be written and {received} of {all} received: not in the write"
+    );
+    println!("killed after {told} bytes of {all} were told to be written, {received} received");
 
-    let mut hidden = run::hidden(&credentials, &server);
-    hidden.push(user_data.secret.clone());
-    let leaks = secrets::leaks(&given.dir, &hidden)?;
-    ensure!(leaks.is_empty(), "secrets in logs: {leaks:#?}");
-    Ok(())
+    run::no_secret_is_told(&given.dir, &controller, &credentials, &server, &user_data)
+}
+
+/// How many bytes the agent had when its download first broke off.
+fn interrupted(console: &str) -> Option<u64> {
+    let (_, told) = console.split_once("image download interrupted")?;
+    let (_, count) = told.lines().next()?.split_once(" received=")?;
+    count.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interrupted;
+
+    #[test]
+    fn the_first_interruption_is_read_off_the_console() {
+        let line = |n| {
+            format!(
+                "[ 1.2]  WARN image download interrupted host=\"h:1\" received={n} attempt=1 cause=x\r\r\n"
+            )
+        };
+        let console = format!("[ 1.1]  INFO received=9\r\n{}{}", line(7), line(8));
+        assert_eq!(interrupted(&console), Some(7));
+        assert_eq!(interrupted("[ 1.1]  INFO received=9\r\n"), None);
+    }
 }

@@ -1,6 +1,7 @@
 //! Steps that cases share: a host enrolled, a system ordered, the end of a run.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -9,10 +10,13 @@ use serde_json::Value;
 
 use super::seeds::Seed;
 use crate::lab::{CONTROLLER, Controller, Lab, Server, until};
-use crate::secrets::Secret;
+use crate::secrets::{self, Secret};
 
 /// From applying a host to `Available`.
 const ENROL_LIMIT: Duration = Duration::from_secs(60);
+
+/// What a run's boot nonce is called among [`hidden`] secrets.
+pub(super) const NONCE: &str = "nonce";
 
 /// User-data of one run: a marker that may be told and a secret that may not.
 #[derive(Debug)]
@@ -133,12 +137,42 @@ pub(super) async fn states(controller: &Controller, host: &str) -> Result<Vec<St
     Ok(states)
 }
 
-/// What must be in no log: the run's token and nonce, and the BMC's password.
-pub(super) fn hidden(credentials: &Credentials, server: &Server) -> Vec<Secret> {
-    let secret = |name, text: &str| Secret { name, text: text.to_owned() };
-    vec![
-        secret("token", credentials.token.expose()),
-        secret("nonce", credentials.nonce.expose()),
-        secret("BMC password", &server.bmc.login.password),
-    ]
+/// Checks that no log of the case holds a secret of this run.
+pub(super) fn no_secret_is_told(
+    dir: &Path,
+    controller: &Controller,
+    credentials: &Credentials,
+    server: &Server,
+    user_data: &UserData,
+) -> Result<()> {
+    none_leaked(dir, &hidden(controller, credentials, server, user_data)?)
+}
+
+/// Checks that no log of the case holds any of these.
+pub(super) fn none_leaked(dir: &Path, hidden: &[Secret]) -> Result<()> {
+    let leaks = secrets::leaks(dir, hidden)?;
+    ensure!(leaks.is_empty(), "secrets in logs: {leaks:#?}");
+    Ok(())
+}
+
+/// What must be in no log: the run's token and nonce, the BMC's password, the user-data, the controller's keys.
+pub(super) fn hidden(
+    controller: &Controller,
+    credentials: &Credentials,
+    server: &Server,
+    user_data: &UserData,
+) -> Result<Vec<Secret>> {
+    let key = |name, file: &str| {
+        let file = controller.data_dir().join("tls").join(file);
+        let pem = fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+        Secret::key(name, &pem)
+    };
+    Ok(vec![
+        Secret::text("token", credentials.token.expose())?,
+        Secret::text(NONCE, credentials.nonce.expose())?,
+        Secret::text("BMC password", &server.bmc.login.password)?,
+        key("CA key", "ca.key")?,
+        key("serving key", "tls.key")?,
+        user_data.secret.clone(),
+    ])
 }

@@ -48,7 +48,7 @@ impl Seed {
             ),
             Self::NoCloud => cloud_config(&marker, &report, &secret),
         };
-        Ok(UserData { text, marker, secret: secrets::Secret { name: "user-data", text: secret } })
+        Ok(UserData { text, marker, secret: secrets::Secret::text("user-data", &secret)? })
     }
 
     /// Checks that the user-data of `host` and what goes with it are on the disk, byte for byte and for root alone.

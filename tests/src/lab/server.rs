@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use super::network::{Network, Wire, delivered};
+use crate::leftovers::Leftovers;
 use crate::partitions::Sector;
 use crate::qemu::{Bus, Disk, Files, Firmware, Hardware, Nic, Plug};
 use crate::redfish::{Bmc, Engine, Login, Machine};
@@ -18,6 +19,8 @@ pub struct ServerPlan {
     pub name: String,
     /// Its two disks, the boot disk first.
     pub disks: [DiskPlan; 2],
+    /// What both hold before anything runs on it.
+    pub leftovers: Leftovers,
     /// Where its two network cards are plugged in; it boots from the first one that sees the controller.
     pub wires: [Wire; 2],
     /// Processor packages of two cores each. The processors are emulated on few real ones, so no more than are looked at.
@@ -56,6 +59,7 @@ impl ServerPlan {
         Self {
             name: name.to_owned(),
             disks: [DiskPlan::new(Bus::Virtio, 2 << 30), DiskPlan::new(Bus::Nvme, 3 << 30)],
+            leftovers: Leftovers::None,
             wires: [Wire::Provisioning; 2],
             packages: 1,
             memory_mib: 1536,
@@ -85,6 +89,8 @@ pub struct Server {
     pub serial_log: PathBuf,
     /// The flash with its firmware's variables.
     pub variables: PathBuf,
+    /// What its disks held at first.
+    pub leftovers: Leftovers,
     options: &'static [(&'static str, &'static str)],
 }
 
@@ -95,6 +101,9 @@ impl Server {
         let address = network.bmc_address()?;
         let unique = address.octets()[3];
         let hardware = hardware(&plan, &dir, unique, network)?;
+        for disk in &hardware.disks {
+            plan.leftovers.lay(&disk.file, disk.size)?;
+        }
         let (serial_log, variables) = (dir.join("serial.log"), dir.join("firmware-variables.fd"));
         let engine = if plan.runs {
             let files = Files {
@@ -111,12 +120,18 @@ impl Server {
         let login = Login { user: "operator".to_owned(), password: secrets::random("bmc-password")? };
         let address = SocketAddr::from((address, 8443));
         let bmc = Bmc::serve(machine.clone(), address, login, &dir.join("redfish.log")).await?;
-        Ok(Self { name: plan.name, machine, bmc, serial_log, variables, options: plan.options })
+        let ServerPlan { name, leftovers, options, .. } = plan;
+        Ok(Self { name, machine, bmc, serial_log, variables, leftovers, options })
     }
 
     /// The file behind the disk the firmware boots.
     pub fn boot_disk(&self) -> &Path {
         &self.machine.hardware().disks[0].file
+    }
+
+    /// The file behind the disk that nothing is installed on.
+    pub fn other_disk(&self) -> &Path {
+        &self.machine.hardware().disks[1].file
     }
 
     /// Address of the card it network-boots from.

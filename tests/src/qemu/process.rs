@@ -1,6 +1,6 @@
 //! A running virtual server: started with a boot order, ended by its guest or by a switch.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -45,7 +45,7 @@ impl Running {
     /// # Errors
     /// When QEMU does not start; its complaint is in the error.
     pub async fn start(hardware: &Hardware, files: &Files, first: BootFrom) -> Result<Self> {
-        prepare(hardware, files)?;
+        prepare(files)?;
         let log = OpenOptions::new().create(true).append(true).open(&files.qemu_log)?;
         let mut child = Command::new("nice")
             .args(["-n", PRIORITY, "qemu-system-x86_64"])
@@ -106,15 +106,8 @@ impl Running {
     }
 }
 
-/// Makes what a new machine has: empty disks, factory settings.
-fn prepare(hardware: &Hardware, files: &Files) -> Result<()> {
-    for disk in &hardware.disks {
-        if !disk.file.exists() {
-            File::create(&disk.file)
-                .and_then(|file| file.set_len(disk.size))
-                .with_context(|| format!("make the disk {}", disk.file.display()))?;
-        }
-    }
+/// Makes what a new machine has besides its disks: factory settings.
+fn prepare(files: &Files) -> Result<()> {
     if !files.variables.exists() {
         fs::copy(Path::new(FACTORY_VARIABLES), &files.variables)
             .context("copy the firmware's variables; `make deps` installs ovmf")?;
