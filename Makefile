@@ -32,7 +32,7 @@ demo: programs image target-os ## Build everything, boot a virtual machine, prov
 
 .PHONY: test
 test: PROGRAMS = --workspace --bins --tests
-test: check unit bench-smoke fuzz histories image-full e2e ## Prove everything: format, lints, unit tests, fuzzing, documentation, licences, end-to-end runs
+test: check unit bench-smoke fuzz histories image-again image-full e2e ## Prove everything: format, lints, unit tests, fuzzing, documentation, licences, end-to-end runs
 
 .PHONY: deps
 deps: ## Install what building and the lab need
@@ -60,6 +60,17 @@ image: programs ## Build the inspection image: static agent, kernel, drivers
 image-full: image ## Build the inspection image for servers as well; both fail when too large
 	@echo "== image-full: the same agent with every driver a server needs"
 	@$(TARGET_DIR)/debug/farrier-image build --within-goal --profile full --out $(BUILD)/inspection-full --cache $(BUILD)/cache
+
+# Unpacked anew, under another name, user mask, time zone and language.
+.PHONY: image-again
+image-again: image ## Build the inspection image a second time, under other circumstances: the same bytes
+	@echo "== image-again: the same image of the same agent, from packages unpacked anew"
+	@rm -rf $(BUILD)/again && mkdir -p $(BUILD)/again/cache && cp $(BUILD)/cache/*.deb $(BUILD)/again/cache
+	@umask 077; TZ=Pacific/Chatham LC_ALL=C.UTF-8 $(TARGET_DIR)/debug/farrier-image build \
+		--out $(BUILD)/again/another-name --cache $(BUILD)/again/cache
+	@for file in vmlinuz initrd.img; do cmp $(BUILD)/{inspection,again/another-name}/$$file || \
+		{ echo "$$file is not reproducible: compare the two, unpacked (zstd, cpio)"; exit 1; }; done
+	@rm -rf $(BUILD)/again
 
 .PHONY: target-os
 target-os: programs ## Build the Debian disk image that the runs install
