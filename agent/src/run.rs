@@ -3,6 +3,7 @@
 mod afterwards;
 mod contact;
 mod deadline;
+mod failure;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod options;
@@ -34,6 +35,7 @@ use crate::time::{self, SystemClock};
 use deadline::{blocking, to_the_end, within};
 
 pub use contact::Contact;
+pub use failure::Failure;
 
 /// A tmpfs for mount points and private device nodes.
 const WORK: &str = "/run";
@@ -52,27 +54,6 @@ const PEEK_WAIT: Duration = Duration::from_secs(20 * 60);
 /// How long a run that was stopped may take to leave a disk unbootable, and a bit.
 const STOP_WAIT: Duration = Duration::from_secs(130);
 
-/// A run that ended without an installed system.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{step}: {cause}")]
-pub struct Failure {
-    /// What was being done.
-    pub step: &'static str,
-    /// Why it failed; no secrets.
-    pub cause: String,
-}
-
-impl Failure {
-    fn new(step: &'static str, cause: &(impl ToString + ?Sized)) -> Self {
-        Self { step, cause: cause.to_string() }
-    }
-
-    /// A closure for `map_err`.
-    fn at<E: ToString>(step: &'static str) -> impl FnOnce(E) -> Self {
-        move |cause| Self::new(step, &cause)
-    }
-}
-
 /// One run, from drivers to the controller's word that it knows of the installed system.
 ///
 /// # Errors
@@ -87,7 +68,7 @@ pub async fn attempt(cmdline: Cmdline, contact: Contact, root: PathBuf) -> Resul
     let drivers = match load_drivers(&root, &params, hints.clone()).await {
         // A probe that hangs is one device's, and the disk that is wanted may be there. Without a pin it is chosen among
         // all, of which some may be missing.
-        Err(Failure { step, cause }) if params.disk.is_some() => {
+        Err(Failure { step, cause, .. }) if params.disk.is_some() => {
             tracing::warn!(step, cause, "going on with the hardware that has appeared");
             Ok(())
         }
@@ -137,7 +118,7 @@ pub async fn attempt(cmdline: Cmdline, contact: Contact, root: PathBuf) -> Resul
     let installing = deploy::install(&images, &order, Arc::clone(&target), seed, Arc::clone(&progress));
     let outcome = contact.while_installing(Box::pin(installing), &progress).await;
     let outcome = outcome.map_err(|still| stands_still(still, &disk_name, &progress))?;
-    let outcome = outcome.map_err(|e| Failure::new("deploy", &e.reason()))?;
+    let outcome = outcome.map_err(|e| Failure::of_deploy(&e))?;
     contact.installed();
     tracing::info!(written = outcome.written, read_back = outcome.read_back, "the system is installed");
     let policy = options.efi_boot.unwrap_or_default();
@@ -152,10 +133,10 @@ pub fn pid1() -> ! {
     let init = init::start();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let told = match runtime {
-        Ok(runtime) => to_the_end(runtime, told(&init)).unwrap_or(Told::Failure),
+        Ok(runtime) => to_the_end(runtime, told(&init)).unwrap_or(Told::Failure { may_boot: true }),
         Err(error) => {
             tracing::error!(%error, "no runtime");
-            Told::Failure
+            Told::Failure { may_boot: false }
         }
     };
     init::end(told.ending(init.on_failure), told != Told::Success, &init)
@@ -165,7 +146,11 @@ pub fn pid1() -> ! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Success,
-    Failure,
+    /// That the run failed.
+    Failure {
+        /// Whether a system may come up all the same.
+        may_boot: bool,
+    },
     /// Nothing, of a system that is installed.
     Nothing,
 }
@@ -175,7 +160,9 @@ impl Told {
     fn ending(self, on_failure: Ending) -> Ending {
         match self {
             Self::Success => Ending::Reboot,
-            Self::Failure => on_failure,
+            Self::Failure { may_boot: false } => on_failure,
+            // Restarted, it might come up with a system that nobody has verified.
+            Self::Failure { may_boot: true } => Ending::PowerOff,
             // Its host may have failed for the controller, and a host that failed must not come up by itself; or it is
             // ready, and the answer that said so was lost: what is installed stays.
             Self::Nothing => Ending::PowerOff,
@@ -203,9 +190,14 @@ async fn told(init: &Init) -> Told {
         }
         Err(failure) => {
             tracing::error!(step = failure.step, "the run failed: {}", failure.cause);
+            if failure.may_boot {
+                tracing::error!(
+                    "what is on the disk may boot: the machine is switched off, whatever was asked for"
+                );
+            }
             contact.event(EventName::Crashed, &failure.to_string());
             contact.fail(&failure.to_string(), &init.journal.text()).await;
-            Told::Failure
+            Told::Failure { may_boot: failure.may_boot }
         }
     }
 }
@@ -216,15 +208,18 @@ async fn guarded(init: &Init, contact: &Contact) -> Result<(), Failure> {
     let mut run = tokio::spawn(run);
     tokio::select! {
         joined = &mut run => joined.unwrap_or_else(|_| {
-            Err(Failure::new("agent", "a fault in the agent; its place is on the machine's console"))
+            Err(Failure::left_behind("agent", "a fault in the agent; its place is on the machine's console"))
         }),
         name = stopped() => {
             run.abort();
             // An installation given up wipes its disk first.
-            if tokio::time::timeout(STOP_WAIT, run).await.is_err() {
-                tracing::error!("the run did not stop in {STOP_WAIT:?}");
+            match tokio::time::timeout(STOP_WAIT, run).await {
+                Ok(_) => Err(Failure::new("agent", &format!("stopped by {name}"))),
+                Err(_) => {
+                    let cause = format!("stopped by {name}, and still at work after {} s", STOP_WAIT.as_secs());
+                    Err(Failure::left_behind("agent", &cause))
+                }
             }
-            Err(Failure::new("agent", &format!("stopped by {name}")))
         }
     }
 }
@@ -280,7 +275,7 @@ fn stands_still(still: Duration, disk: &str, progress: &Progress) -> Failure {
         still.as_secs(),
         at.bytes
     );
-    Failure::new("deploy", &cause)
+    Failure::left_behind("deploy", &cause)
 }
 
 fn choose(disks: &[Disk], wish: &Wish<'_>, root: &Path) -> Result<Disk, Failure> {
@@ -308,13 +303,31 @@ async fn meanwhile<T>(future: impl Future<Output = T>, period: Duration, tick: i
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deploy::DeployError;
 
     #[test]
     fn an_installed_system_the_controller_may_not_know_of_is_not_started() {
         for on_failure in [Ending::Reboot, Ending::PowerOff] {
             assert_eq!(Told::Success.ending(on_failure), Ending::Reboot);
-            assert_eq!(Told::Failure.ending(on_failure), on_failure);
+            assert_eq!(Told::Failure { may_boot: false }.ending(on_failure), on_failure);
             assert_eq!(Told::Nothing.ending(on_failure), Ending::PowerOff);
+        }
+    }
+
+    #[test]
+    fn a_disk_that_may_boot_all_the_same_is_not_given_the_chance() {
+        let disk = || "/dev/sda".to_owned();
+        let wipe = DiskError::NotWiped { disk: disk(), offset: 0 };
+        let unwiped = DeployError::NotWiped { disk: disk(), cause: Box::new(DeployError::Abandoned), wipe };
+        for (failure, may_boot) in [
+            (Failure::of_deploy(&unwiped), true),
+            (Failure::of_deploy(&DeployError::Abandoned), false),
+            (stands_still(Duration::from_secs(600), "/dev/sda", &Progress::new()), true),
+            (Failure::new("report", "refused"), false),
+        ] {
+            assert_eq!(failure.may_boot, may_boot, "{failure}");
+            let ending = Told::Failure { may_boot }.ending(Ending::Reboot);
+            assert_eq!(ending, if may_boot { Ending::PowerOff } else { Ending::Reboot });
         }
     }
 }

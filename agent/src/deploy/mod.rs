@@ -23,6 +23,7 @@ mod partitions;
 mod pipeline;
 mod place;
 mod progress;
+mod stage;
 mod write;
 mod zeros;
 

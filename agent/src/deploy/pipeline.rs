@@ -17,7 +17,7 @@ use super::format::{Format, HEAD};
 use super::place::{Content, Hashing, Placed, Placement};
 use super::write::{Block, Job, Pool, Writers};
 use super::zeros::{Run, is_zero};
-use super::{DeployError, Progress};
+use super::{DeployError, Progress, stage};
 use crate::disk::table::TableError;
 use crate::disk::{AlignedBuffer, BlockDevice};
 
@@ -67,8 +67,14 @@ impl Stages<'_> {
         let (filled, blocks) = sync_channel(2);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            let hash = scope.spawn(|| hash(feed, to_decoder, self.progress, &stop));
-            let decode = scope.spawn(move || self.decode(pieces, &empty, |block| filled.send(block).is_ok()));
+            let hash = scope.spawn(|| {
+                stage::ahead(c"hash");
+                hash(feed, to_decoder, self.progress, &stop)
+            });
+            let decode = scope.spawn(move || {
+                stage::ahead(c"decode");
+                self.decode(pieces, &empty, |block| filled.send(block).is_ok())
+            });
             let writers = Writers::start(scope, self.device, &give_back, self.progress);
             let placed = self.place(&blocks, &writers, &give_back);
             // The decoder learns that all who use blocks are gone by there being no more buffers.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use super::zeros::Zeroing;
-use super::{DeployError, Progress};
+use super::{DeployError, Progress, stage};
 use crate::disk::{AlignedBuffer, BlockDevice, DiskError, write_all};
 
 /// Size of a block.
@@ -72,6 +72,7 @@ impl<'scope> Writers<'scope> {
                 let (device, jobs, give_back) = (Arc::clone(device), Arc::clone(&jobs), give_back.clone());
                 let zeroing = Arc::clone(&zeroing);
                 scope.spawn(move || {
+                    stage::named(c"write");
                     loop {
                         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
                         let block = match next {

@@ -28,7 +28,7 @@ pub struct State {
     pub(super) first: Duration,
     /// When the present exchange began.
     pub(super) began: Duration,
-    /// When [`Event::Timeout`] is due; [`Duration::MAX`] for never.
+    /// When the machine is to be told of a timeout; [`Duration::MAX`] for never.
     pub deadline: Duration,
     pub(super) phase: Phase,
     /// A server that offered and did not give, by DUID: others are preferred for a while.
