@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use farrier_shared::contract::paths::Callback;
-use farrier_tests::fleet::{Behaviour, Chance, Plan, Room, What, name};
+use farrier_tests::fleet::{Behaviour, Chance, Pace, Plan, Room, What, name};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -36,7 +36,8 @@ async fn outlive(dir: &Path) -> Result<()> {
     // Long enough in all that there is work left at every kill.
     let writing: Vec<_> = (0..SERVERS).map(|_| Duration::from_millis(chance.within(500..40_000))).collect();
     let program = Path::new(env!("CARGO_BIN_EXE_farrier-under-test"));
-    let plan = Plan { servers: SERVERS, behaviour: &|server| Behaviour::Writes(writing[server]), flags: &[] };
+    let behaviour = |server: usize| Behaviour::Writes(writing[server]);
+    let plan = Plan { servers: SERVERS, behaviour: &behaviour, pace: Pace::Hurried, flags: &[] };
     let mut room = Room::open(program, dir, &plan).await?;
     room.add_hosts().await?;
     room.add_machines().await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use farrier_shared::contract::paths::Callback;
-use farrier_tests::fleet::{Behaviour, Plan, Room, What, name};
+use farrier_tests::fleet::{Behaviour, Pace, Plan, Room, What, name};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -42,7 +42,7 @@ async fn hosts_that_fail_stall_or_vanish_end_in_error_with_their_reason_and_the_
 
 async fn live(dir: &Path) -> Result<()> {
     let program = Path::new(env!("CARGO_BIN_EXE_farrier-under-test"));
-    let plan = Plan { servers: SERVERS, behaviour: &behaviour, flags: FLAGS };
+    let plan = Plan { servers: SERVERS, behaviour: &behaviour, pace: Pace::Hurried, flags: FLAGS };
     let room = Room::open(program, dir, &plan).await?;
     room.add_hosts().await?;
     room.add_machines().await?;

@@ -12,7 +12,7 @@ use farrier_shared::lifecycle::host_view;
 use farrier_shared::resource::secret::{SecretBytes, USER_DATA_KEY};
 use farrier_shared::resource::{Beskar7Machine, PhysicalHost, Secret};
 
-use super::authenticate::{Denied, HostPath};
+use super::authenticate::{Caller, Denied, HostPath};
 use super::{Callbacks, internal_error, not_found, unauthorized};
 
 /// Which step found nothing; all are answered alike.
@@ -45,12 +45,7 @@ pub(super) async fn serve(
 ) -> Response {
     let Some(caller) = callbacks.authenticate(&path, &headers, remote).await else { return unauthorized() };
     let host = caller.host.metadata.key();
-    // Resolved from the fresh read: what is served belongs to whoever holds the claim now.
-    let resolved = match callbacks.verify_again(&caller).await {
-        Ok(fresh) => callbacks.user_data(&fresh.host).await,
-        Err(denied) => Err(denied.into()),
-    };
-    match resolved {
+    match callbacks.resolve(&caller).await {
         Ok(value) if value.expose().len() > MAX_BOOTSTRAP_BODY => {
             tracing::error!(%host, bytes = value.expose().len(), "user-data is larger than {MAX_BOOTSTRAP_BODY} bytes");
             internal_error()
@@ -73,6 +68,14 @@ pub(super) async fn serve(
 }
 
 impl Callbacks {
+    async fn resolve(&self, caller: &Caller) -> Result<SecretBytes, Unresolved> {
+        // Agents ask until it is due: what comes too soon costs no second look at the credentials.
+        self.user_data(&caller.host).await?;
+        // What is served belongs to whoever holds the claim now.
+        let fresh = self.verify_again(caller).await?;
+        self.user_data(&fresh.host).await
+    }
+
     async fn user_data(&self, host: &PhysicalHost) -> Result<SecretBytes, Unresolved> {
         let key = host_view::consumer_key(host).ok_or(Unresolved::Claim)?;
         let machine: Beskar7Machine = self.store.get(&key).await?.ok_or(Unresolved::Machine)?;

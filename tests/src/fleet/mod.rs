@@ -15,7 +15,7 @@ mod objects;
 mod room;
 mod serve;
 
-pub use agent::Behaviour;
+pub use agent::{Behaviour, Pace};
 pub use bench::{Measured, measure, table};
 pub use chance::Chance;
 pub use ledger::{Entry, Ledger, What};

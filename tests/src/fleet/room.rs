@@ -11,15 +11,13 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
-use super::agent::{self, Behaviour};
+use super::agent::{self, Behaviour, Pace};
 use super::bmc::{Bmcs, Switched};
 use super::firmware::{Booted, Firmware};
 use super::ledger::{Ledger, What};
 use super::serve::Serve;
 use super::{address, mac, objects};
 
-/// How many times faster than real firmware waits.
-const HASTE: u32 = 20;
 /// Between two attempts of a server that found nothing to boot.
 const BOOT_AGAIN: Duration = Duration::from_secs(1);
 
@@ -30,6 +28,8 @@ pub struct Plan<'a> {
     pub servers: usize,
     /// What each does with its run.
     pub behaviour: &'a (dyn Fn(usize) -> Behaviour + Sync),
+    /// How soon they ask again.
+    pub pace: Pace,
     /// Further flags of the controller.
     pub flags: &'a [&'a str],
 }
@@ -63,7 +63,8 @@ impl Room {
         let (switched, switches) = mpsc::unbounded_channel();
         let bmcs = Bmcs::serve(plan.servers, switched).await?;
         let behaviours: Vec<_> = (0..plan.servers).map(plan.behaviour).collect();
-        let servers = Servers { controller: serve.plain_base(), behaviours, ledger: Arc::clone(&ledger) };
+        let (controller, pace) = (serve.plain_base(), plan.pace);
+        let servers = Servers { controller, behaviours, pace, ledger: Arc::clone(&ledger) };
         let power = tokio::spawn(Arc::new(servers).live(switches));
         serve.spawn()?;
         serve.answers().await?;
@@ -134,6 +135,7 @@ fn states(hosts: &[Value]) -> String {
 struct Servers {
     controller: String,
     behaviours: Vec<Behaviour>,
+    pace: Pace,
     ledger: Arc<Ledger>,
 }
 
@@ -161,7 +163,8 @@ impl Servers {
     }
 
     async fn boot(&self, server: usize) {
-        let firmware = match Firmware::new(&self.controller, address(server), &mac(server), HASTE) {
+        let haste = self.pace.haste();
+        let firmware = match Firmware::new(&self.controller, address(server), &mac(server), haste) {
             Ok(firmware) => firmware,
             Err(error) => return self.ledger.note(server, None, What::GaveUp(error.to_string())),
         };
@@ -173,7 +176,8 @@ impl Servers {
             }
         };
         drop(firmware);
-        if let Err(error) = agent::run(server, &cmdline, &self.behaviours[server], &self.ledger).await {
+        let behaviour = &self.behaviours[server];
+        if let Err(error) = agent::run(server, &cmdline, behaviour, self.pace, &self.ledger).await {
             tracing::warn!(server, %error, "a run failed");
         }
     }

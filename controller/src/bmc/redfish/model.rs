@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use farrier_shared::resource::host::{Address, HardwareDetails, HardwareHealth};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 /// A link to another resource.
@@ -160,10 +161,18 @@ struct InterfaceAddress {
 fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
-    T: serde::de::DeserializeOwned,
+    T: Deserialize<'de>,
 {
-    let value = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(value).ok())
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Field<T> {
+        Read(T),
+        Odd(IgnoredAny),
+    }
+    Ok(match Field::deserialize(deserializer)? {
+        Field::Read(value) => Some(value),
+        Field::Odd(_) => None,
+    })
 }
 
 /// Longest text kept of what a BMC says, in characters. It is written with each change of the host's state.
