@@ -21,13 +21,16 @@ ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=CARGO_TARGET_DIR)
 PROGRAMS = -p farrier-controller -p farrier-image -p farrier-tests
 LAB = $(ROOT) $(TARGET_DIR)/debug/farrier-lab --build-dir $(BUILD)
 
+# What is under way, and since when.
+SAY = printf '== %(%T)T  %s\n' -1
+
 .PHONY: help
 help: ## Say what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
 .PHONY: demo
 demo: programs image target-os ## Build everything, boot a virtual machine, provision it, show it running
-	@echo "== demo: one machine from power-on to its installed system"
+	@$(SAY) "demo: one machine from power-on to its installed system"
 	@$(LAB) demo
 
 .PHONY: test
@@ -36,35 +39,35 @@ test: check unit bench-smoke fuzz histories image-again image-full e2e ## Prove 
 
 .PHONY: deps
 deps: ## Install what building and the lab need
-	@echo "== deps: Debian packages"
+	@$(SAY) "deps: Debian packages"
 	@tests/setup/install.sh
 
 .PHONY: programs
 programs: deps ## Build the controller and the lab
-	@echo "== programs: controller, image builder, lab"
+	@$(SAY) "programs: controller, image builder, lab"
 	@$(RUN) build --locked $(PROGRAMS)
 
 .PHONY: build
 build: deps ## Build what an operator installs: the controller, optimised, and the inspection image
-	@echo "== build: the controller"
+	@$(SAY) "build: the controller"
 	@$(RUN) build --release --locked -p farrier-controller
-	@echo "== build: the inspection image with the static agent"
+	@$(SAY) "build: the inspection image with the static agent"
 	@$(RUN) run --release --locked --quiet -p farrier-image -- build --out $(BUILD)/inspection --cache $(BUILD)/cache
 
 .PHONY: image
 image: programs ## Build the inspection image: static agent, kernel, drivers
-	@echo "== image: the inspection image with the static agent"
+	@$(SAY) "image: the inspection image with the static agent"
 	@$(TARGET_DIR)/debug/farrier-image build --within-goal --out $(BUILD)/inspection --cache $(BUILD)/cache
 
 .PHONY: image-full
 image-full: image ## Build the inspection image for servers as well; both fail when too large
-	@echo "== image-full: the same agent with every driver a server needs"
+	@$(SAY) "image-full: the same agent with every driver a server needs"
 	@$(TARGET_DIR)/debug/farrier-image build --within-goal --profile full --out $(BUILD)/inspection-full --cache $(BUILD)/cache
 
 # Unpacked anew, under another name, user mask, time zone and language.
 .PHONY: image-again
 image-again: image ## Build the inspection image a second time, under other circumstances: the same bytes
-	@echo "== image-again: the same image of the same agent, from packages unpacked anew"
+	@$(SAY) "image-again: the same image of the same agent, from packages unpacked anew"
 	@rm -rf $(BUILD)/again && mkdir -p $(BUILD)/again/cache && cp $(BUILD)/cache/*.deb $(BUILD)/again/cache
 	@umask 077; TZ=Pacific/Chatham LC_ALL=C.UTF-8 $(TARGET_DIR)/debug/farrier-image build \
 		--out $(BUILD)/again/another-name --cache $(BUILD)/again/cache
@@ -74,16 +77,16 @@ image-again: image ## Build the inspection image a second time, under other circ
 
 .PHONY: target-os
 target-os: programs ## Build the Debian disk image that the runs install
-	@echo "== target-os: a Debian disk image to install"
+	@$(SAY) "target-os: a Debian disk image to install"
 	@$(LAB) target-os
 
 .PHONY: check
 check: deps ## Format, lints, documentation, licences
-	@echo "== check: format"
+	@$(SAY) "check: format"
 	@$(RUN) fmt --all --check
-	@echo "== check: lints"
+	@$(SAY) "check: lints"
 	@$(RUN) clippy --locked --workspace --all-targets --quiet -- -D warnings
-	@echo "== check: documentation"
+	@$(SAY) "check: documentation"
 	@RUSTDOCFLAGS="-D warnings" $(RUN) doc --locked --workspace --no-deps --quiet
 	@if command -v cargo-deny >/dev/null; then \
 		echo "== check: licences and sources"; $(RUN) deny --offline check bans licenses sources; \
@@ -91,7 +94,7 @@ check: deps ## Format, lints, documentation, licences
 
 .PHONY: unit
 unit: deps ## Unit and integration tests
-	@echo "== unit: unit and integration tests"
+	@$(SAY) "unit: unit and integration tests"
 	@emulator=$$(tests/setup/sushy.sh $(BUILD)/sushy) && \
 		FARRIER_SUSHY_EMULATOR="$$emulator" $(RUN) test --locked --workspace
 
@@ -100,14 +103,14 @@ FUZZ_SECONDS ?= 10
 FUZZ ?=
 .PHONY: fuzz
 fuzz: deps ## Fuzz every parser of foreign bytes, from the committed corpus
-	@echo "== fuzz: $(FUZZ_SECONDS) seconds for each parser of foreign bytes"
+	@$(SAY) "fuzz: $(FUZZ_SECONDS) seconds for each parser of foreign bytes"
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) BUILD=$(BUILD) tests/fuzz/run.sh $(FUZZ)
 
 # Random histories of a model fleet, optimised since there are many: `make histories HISTORIES=1000000`.
 HISTORIES ?= 100000
 .PHONY: histories
 histories: deps ## Random histories against the lifecycle's invariants; seeds are printed
-	@echo "== histories: $(HISTORIES) random histories of a fleet"
+	@$(SAY) "histories: $(HISTORIES) random histories of a fleet"
 	@FARRIER_HISTORIES=$(HISTORIES) $(RUN) test --release --locked -p farrier-shared --test histories
 
 # Sizes of fleets and seconds each is left alone: `make bench-fleet HOSTS=100,1000 IDLE=60`.
@@ -115,7 +118,7 @@ HOSTS ?= 100,1000,10000
 IDLE ?= 300
 .PHONY: bench-fleet
 bench-fleet: deps ## Measure the controller with fleets of played servers: speed, memory, idle cost, growth
-	@echo "== bench-fleet: the optimised controller with $(HOSTS) hosts"
+	@$(SAY) "bench-fleet: the optimised controller with $(HOSTS) hosts"
 	@$(RUN) build --release --locked -p farrier-controller -p farrier-tests --bin farrier --bin farrier-fleet
 	@$(TARGET_DIR)/release/farrier-fleet bench --hosts $(HOSTS) --idle $(IDLE)
 
@@ -125,19 +128,19 @@ BENCH ?=
 MUSL = $(shell rustup target list --installed 2>/dev/null | grep -x x86_64-unknown-linux-musl)
 .PHONY: bench
 bench: deps ## Measure the deploy pipeline beside curl | decompressor | dd
-	@echo "== bench: the deploy pipeline, built with $(or $(MUSL),the C library of this machine)"
+	@$(SAY) "bench: the deploy pipeline, built with $(or $(MUSL),the C library of this machine)"
 	@CC_x86_64_unknown_linux_musl=musl-gcc $(RUN) bench --locked --profile agent -p farrier-agent --bench deploy \
 		$(addprefix --target=,$(MUSL)) -- $(BENCH)
 
 # Every figure of it is worthless; that all of them are measured, and the bytes the same, is what it shows.
 .PHONY: bench-smoke
 bench-smoke: deps ## Run the benchmark of the pipeline once, small and not optimised
-	@echo "== bench-smoke: the benchmark of the deploy pipeline itself"
+	@$(SAY) "bench-smoke: the benchmark of the deploy pipeline itself"
 	@$(RUN) bench --locked --profile dev --workspace --bench deploy -- --size 64 --runs 1 --no-loop
 
 .PHONY: e2e
 e2e: image target-os ## End-to-end runs in virtual machines
-	@echo "== e2e: virtual machines under real firmware"
+	@$(SAY) "e2e: virtual machines under real firmware"
 	@$(LAB) e2e --jobs $(JOBS) $(CASES)
 
 .PHONY: clean

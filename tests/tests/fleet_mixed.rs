@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 const SERVERS: usize = 40;
 /// Minutes that real hosts get, in seconds.
 const FLAGS: &[&str] =
-    &["--inspection-timeout=20s", "--deployment-timeout=60s", "--stall-timeout=12s", "--deployment-cap=120s"];
+    &["--inspection-timeout=40s", "--deployment-timeout=60s", "--stall-timeout=12s", "--deployment-cap=120s"];
 /// From the machines' creation to the last end: the longest deadline and a busy machine's delays.
 const LIMIT: Duration = Duration::from_secs(150);
 

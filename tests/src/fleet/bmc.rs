@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::secure::Identity;
 use super::{address, mac, name};
 
 pub(super) const USER: &str = "operator";
@@ -53,6 +54,8 @@ struct Shared {
 pub(super) struct Bmcs {
     /// The port all of them listen at.
     pub(super) port: u16,
+    /// The certificate all of them show, in PEM.
+    pub(super) certificate: String,
     _serving: JoinSet<()>,
 }
 
@@ -69,14 +72,15 @@ impl Bmcs {
         });
         let app = Router::new().fallback(answer).with_state(shared);
         let (port, listeners) = listen(count).await?;
+        let identity = Identity::new()?;
         let mut serving = JoinSet::new();
         for listener in listeners {
-            let app = app.clone();
+            let (app, listener) = (app.clone(), identity.at(listener));
             serving.spawn(async move {
                 axum::serve(listener, app).await.ok();
             });
         }
-        Ok(Self { port, _serving: serving })
+        Ok(Self { port, certificate: identity.certificate, _serving: serving })
     }
 }
 

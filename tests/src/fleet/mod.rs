@@ -13,6 +13,7 @@ mod firmware;
 mod ledger;
 mod objects;
 mod room;
+mod secure;
 mod serve;
 
 pub use agent::{Behaviour, Pace};

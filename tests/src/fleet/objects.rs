@@ -7,8 +7,9 @@ use super::{NAMESPACE, address, mac, name};
 
 const API_VERSION: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
 const LOGIN: &str = "bmc-login";
+const CERTIFICATE: &str = "bmc-certificate";
 
-/// The login of all BMCs. They speak plain HTTP, so consent to that is in it.
+/// The login of all BMCs, which says where it may go and whose certificate to believe.
 pub(super) fn login() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
@@ -16,10 +17,19 @@ pub(super) fn login() -> Value {
             "name": LOGIN, "namespace": NAMESPACE,
             "annotations": {
                 "beskar7.infrastructure.cluster.x-k8s.io/bmc-addresses": "127.0.0.0/8",
-                "beskar7.infrastructure.cluster.x-k8s.io/bmc-insecure-transport": "true",
+                "beskar7.infrastructure.cluster.x-k8s.io/bmc-ca-secret": CERTIFICATE,
             },
         },
         "stringData": { "username": USER, "password": PASSWORD },
+    })
+}
+
+/// The certificate all BMCs show.
+pub(super) fn certificate(pem: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": CERTIFICATE, "namespace": NAMESPACE },
+        "stringData": { "ca.crt": pem },
     })
 }
 
@@ -30,8 +40,9 @@ pub(super) fn host(number: usize, bmc_port: u16) -> Value {
         "spec": {
             "bootMACAddresses": [mac(number)],
             "redfishConnection": {
-                "address": format!("http://{}:{bmc_port}", address(number)),
+                "address": format!("https://{}:{bmc_port}", address(number)),
                 "credentialsSecretRef": LOGIN,
+                "caBundleSecretRef": CERTIFICATE,
             },
         },
     })

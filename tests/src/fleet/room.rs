@@ -77,7 +77,8 @@ impl Room {
     /// When the controller refuses one.
     pub async fn add_hosts(&self) -> Result<()> {
         let admin = self.serve.admin()?;
-        admin.create("secrets", [objects::login()]).await?;
+        let secrets = [objects::login(), objects::certificate(&self.bmcs.certificate)];
+        admin.create("secrets", secrets).await?;
         admin.create("hosts", (0..self.servers).map(|n| objects::host(n, self.bmcs.port))).await
     }
 
