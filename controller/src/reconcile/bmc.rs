@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use farrier_shared::contract::{HostKey, Time};
+use farrier_shared::contract::HostKey;
 use farrier_shared::lifecycle::fault::Transient;
 use farrier_shared::lifecycle::{BmcObservation, host_view};
 use farrier_shared::resource::{PhysicalHost, Secret};
@@ -16,6 +16,9 @@ use crate::store::StoreError;
 
 /// The longest look at a BMC: each exchange is bounded already, their number is not known beforehand.
 const LOOK: Duration = Duration::from_secs(120);
+
+/// Between the moments at which healthy BMCs are asked.
+const BEAT: Duration = Duration::from_secs(2);
 
 /// Why a BMC was not or could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +81,9 @@ impl Shell {
             self.memory.observation_used(&host, &shown);
         }
         let again = Some(match shown {
-            BmcObservation::Up(_) => until_its_turn(key, self.ctx.clock.now(), self.ctx.timings.healthy),
+            BmcObservation::Up(_) => {
+                until_its_turn(key, self.ctx.clock.monotonic(), self.ctx.timings.healthy)
+            }
             _ => shown.ask_again(failures, &self.ctx.timings),
         });
         let wake = if news { vec![Key::Host(key.clone())] } else { Vec::new() };
@@ -87,17 +92,20 @@ impl Shell {
 }
 
 /// How long until a healthy BMC is asked again: until the moment of each `period` that is its host's own. Hosts that
-/// came at once, with a file of them or with the controller's start, are spread from the second look on.
-fn until_its_turn(host: &HostKey, now: Time, period: Duration) -> Duration {
-    let period = period.as_secs().max(1);
+/// came at once, with a file of them or with the controller's start, are spread from the second look on. `now` is any
+/// time that never jumps.
+///
+/// Those moments are whole [`BEAT`]s: a few looks one after the other cost much less than as many that each wake a
+/// processor whose caches hold something else.
+fn until_its_turn(host: &HostKey, now: Duration, period: Duration) -> Duration {
+    let period = period.max(BEAT).as_millis();
+    let beats = (period / BEAT.as_millis()).max(1);
     let mut hasher = DefaultHasher::new();
     host.hash(&mut hasher);
-    let turn = hasher.finish() % period;
-    let at = now.unix().rem_euclid(i64::try_from(period).unwrap_or(i64::MAX));
-    let at = u64::try_from(at).unwrap_or(0);
-    // Now is its turn: it was just asked.
-    let left = (turn + period - at) % period;
-    Duration::from_secs(if left == 0 { period } else { left })
+    let turn = u128::from(hasher.finish()) % beats * BEAT.as_millis();
+    // Now is its turn when nothing is left: it was just asked.
+    let left = (turn + period - now.as_millis() % period) % period;
+    Duration::from_millis(u64::try_from(if left == 0 { period } else { left }).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -111,14 +119,16 @@ mod tests {
         let mut asked = [0_u32; 10];
         for number in 0..10_000 {
             let host = HostKey::new("default".parse().unwrap(), format!("h{number}").parse().unwrap());
-            let enrolled = Time::from_unix(1_700_000_000);
+            let enrolled = Duration::from_millis(1_700_000_123);
             let first = until_its_turn(&host, enrolled, PERIOD);
             assert!(!first.is_zero() && first <= PERIOD, "{first:?}");
             let turn = enrolled + first;
+            assert_eq!(turn.as_millis() % BEAT.as_millis(), 0, "{turn:?}");
             assert_eq!(until_its_turn(&host, turn, PERIOD), PERIOD);
             // A look takes time; the turn does not move.
-            assert_eq!(until_its_turn(&host, turn + Duration::from_secs(7), PERIOD).as_secs(), 293);
-            asked[usize::try_from(first.as_secs() - 1).unwrap() / 30] += 1;
+            let late = turn + Duration::from_millis(7_003);
+            assert_eq!(until_its_turn(&host, late, PERIOD), Duration::from_millis(292_997));
+            asked[usize::try_from((first.as_millis() - 1) / 30_000).unwrap()] += 1;
         }
         assert!(asked.iter().all(|n| (800..1200).contains(n)), "{asked:?}");
     }

@@ -20,8 +20,9 @@ use crate::store::{Change, StoreError};
 const GROUP: usize = 512;
 /// Changes a slow watcher may fall behind before it must read everything again.
 const WATCH_BACKLOG: usize = 16_384;
-/// Reads at a time. Each has a connection with a cache and a thread of its own, so a thousand agents that call at
-/// once would cost a gigabyte; a read takes microseconds, and more of them at a time than cores gain nothing.
+/// Long reads at a time, beside those of single rows, of which each async thread has one. Each has a connection with a
+/// cache and a thread of its own, so a thousand agents that call at once would cost a gigabyte; a read takes
+/// microseconds, and more of them at a time than cores gain nothing.
 const READERS: usize = 8;
 
 /// What a write gives: its answer and the change to announce, if anything changed.
@@ -120,27 +121,38 @@ impl Engine {
     }
 }
 
-/// Does `work` on a connection of its own, off the async threads when that takes a disk.
+impl Engine {
+    /// Does `work` where it is asked for, on a connection of its own. For rows found by their key: they are read sooner
+    /// than another thread has woken, and a fleet that is left alone costs little else than such reads.
+    pub(super) fn look_up<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match &self.place {
+            Place::Memory(db) => work(&db.lock().unwrap_or_else(PoisonError::into_inner)),
+            Place::File(file) => {
+                let reader = file.reader()?;
+                let answer = work(&reader);
+                file.give_back(reader);
+                answer
+            }
+        }
+    }
+}
+
+/// Does `work` on a connection of its own, off the async threads when that takes a disk: it may read many rows.
 pub(super) async fn read<T, F>(engine: &std::sync::Arc<Engine>, work: F) -> Result<T, StoreError>
 where
     T: Send + 'static,
     F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
 {
     let _turn = match &engine.place {
-        Place::Memory(db) => return work(&db.lock().unwrap_or_else(PoisonError::into_inner)),
+        Place::Memory(_) => return engine.look_up(work),
         // Never closed, so this only waits.
         Place::File(file) => file.turns.acquire().await.ok(),
     };
     let engine = std::sync::Arc::clone(engine);
-    let task = tokio::task::spawn_blocking(move || match &engine.place {
-        Place::Memory(db) => work(&db.lock().unwrap_or_else(PoisonError::into_inner)),
-        Place::File(file) => {
-            let reader = file.reader()?;
-            let answer = work(&reader);
-            file.give_back(reader);
-            answer
-        }
-    });
+    let task = tokio::task::spawn_blocking(move || engine.look_up(work));
     task.await.map_err(|e| StoreError::backend("read", e))?
 }
 

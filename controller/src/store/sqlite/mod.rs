@@ -47,6 +47,14 @@ impl Sqlite {
         Box::pin(engine::read(&self.engine, work))
     }
 
+    fn look_up<'a, T, F>(&'a self, work: F) -> Answer<'a, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'a,
+    {
+        Box::pin(async move { self.engine.look_up(work) })
+    }
+
     fn write<T, F>(&self, work: F) -> Answer<'_, T>
     where
         T: Send + 'static,
@@ -59,7 +67,7 @@ impl Sqlite {
 impl Backend for Sqlite {
     fn get(&self, kind: &'static str, key: &HostKey) -> Answer<'_, Option<Document>> {
         let key = key.clone();
-        self.read(move |db| {
+        self.look_up(move |db| {
             db.prepare_cached(
                 "SELECT namespace, name, uid, version, body FROM documents
                  WHERE kind = ?1 AND namespace = ?2 AND name = ?3",
@@ -223,7 +231,7 @@ impl Backend for Sqlite {
 
     fn credentials(&self, host: &HostKey) -> Answer<'_, Option<Versioned<Credentials>>> {
         let host = host.clone();
-        self.read(move |db| records::credentials(db, &host))
+        self.look_up(move |db| records::credentials(db, &host))
     }
 
     fn put_credentials(
@@ -243,7 +251,7 @@ impl Backend for Sqlite {
 
     fn signals(&self, host: &HostKey) -> Answer<'_, Vec<Signal>> {
         let host = host.clone();
-        self.read(move |db| records::signals(db, &host))
+        self.look_up(move |db| records::signals(db, &host))
     }
 
     fn put_signal(&self, host: &HostKey, signal: &Signal) -> Answer<'_, ()> {
