@@ -1,6 +1,7 @@
 //! The reconcilers over a real store, fake BMCs and a paused clock.
 
 mod adoption;
+mod bmc_faults;
 mod clock;
 mod fleet;
 mod growth;

@@ -35,6 +35,18 @@ fn waits_for_pause(machine: &Beskar7Machine) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_paused_host_is_left_alone() {
+    let fleet = Fleet::start().await;
+    fleet.add_host("h1").await;
+    let mut host = fleet.until_host("h1", 5, HostState::Available).await;
+    host.metadata.annotations.insert(PAUSED.to_owned(), String::new());
+    let host = fleet.store.update(&host).await.unwrap();
+    fleet.bmc("h1", |b| b.dead = true);
+    tokio::time::sleep(Duration::from_secs(1200)).await;
+    assert_eq!(fleet.host("h1").await.metadata.resource_version, host.metadata.resource_version);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claimed_host_that_is_paused_is_not_booted_before_it_goes_on() {
     let fleet = Fleet::start().await;
     fleet.bmc("h1", |b| b.busy = u32::MAX);
