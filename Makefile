@@ -89,8 +89,8 @@ check: deps ## Format, lints, documentation, licences
 	@$(SAY) "check: documentation"
 	@RUSTDOCFLAGS="-D warnings" $(RUN) doc --locked --workspace --no-deps --quiet
 	@if command -v cargo-deny >/dev/null; then \
-		echo "== check: licences and sources"; $(RUN) deny --offline check bans licenses sources; \
-	else echo "== check: licences and sources skipped, cargo-deny is not installed"; fi
+		$(SAY) "check: licences and sources"; $(RUN) deny --offline check bans licenses sources; \
+	else $(SAY) "check: cargo-deny is not installed; a unit test holds dependencies against deny.toml"; fi
 
 .PHONY: unit
 unit: deps ## Unit and integration tests

@@ -1,7 +1,7 @@
 //! What a host costs does not depend on how many there are.
 //!
-//! Counted is processor time of this thread, on which store, BMCs and passes all run here. Twice the hosts may cost each host half as much again; work that grows with their number costs it twice.
-//! Hosts that are left alone come nearer to that than they should, for a reason that is not known.
+//! Counted is processor time of this thread, on which store, BMCs and passes all run here. Twice the hosts may cost each
+//! host half as much again; work that grows with their number costs it twice.
 
 use std::time::Duration;
 
@@ -13,10 +13,11 @@ use super::fleet::Fleet;
 
 const FEW: usize = 200;
 const MANY: usize = 2 * FEW;
-/// Two turns of each BMC.
-const SETTLE: Duration = Duration::from_secs(600);
-/// How long they are left alone: several turns of each BMC.
-const IDLE: Duration = Duration::from_secs(1800);
+/// Until everything that is done hourly was done once; it takes more hosts longer to come there.
+const SETTLE: Duration = Duration::from_secs(3600);
+/// How long they are left alone: whole turns of what is done hourly, and so of each BMC's too. With a part of one, more
+/// of many hosts than of few have an hourly look within it.
+const IDLE: Duration = Duration::from_secs(3600);
 
 /// Processor time of this thread so far.
 fn busy() -> Duration {
@@ -63,9 +64,9 @@ async fn cost_of_each(hosts: usize) -> Vec<(&'static str, u32, Duration)> {
     stage("installed", 150);
     // What follows from the installation is not what an installed host costs.
     tokio::time::sleep(SETTLE).await;
-    stage("settled", 190);
+    stage("settled", 150);
     tokio::time::sleep(IDLE).await;
-    stage("left alone", 190);
+    stage("left alone", 150);
     costs
 }
 
