@@ -192,7 +192,7 @@ async fn told(init: &Init) -> Told {
             tracing::error!(step = failure.step, "the run failed: {}", failure.cause);
             if failure.may_boot {
                 tracing::error!(
-                    "what is on the disk may boot: the machine is switched off, whatever was asked for"
+                    "the disk may hold a system that boots: the machine is switched off, whatever was asked for"
                 );
             }
             contact.event(EventName::Crashed, &failure.to_string());
@@ -213,13 +213,10 @@ async fn guarded(init: &Init, contact: &Contact) -> Result<(), Failure> {
         name = stopped() => {
             run.abort();
             // An installation given up wipes its disk first.
-            match tokio::time::timeout(STOP_WAIT, run).await {
-                Ok(_) => Err(Failure::new("agent", &format!("stopped by {name}"))),
-                Err(_) => {
-                    let cause = format!("stopped by {name}, and still at work after {} s", STOP_WAIT.as_secs());
-                    Err(Failure::left_behind("agent", &cause))
-                }
-            }
+            let ended = tokio::time::timeout(STOP_WAIT, run).await;
+            let late = if ended.is_err() { ", and still at work long after" } else { "" };
+            // Given up, it tells nobody whether it could.
+            Err(Failure::left_behind("agent", &format!("stopped by {name}{late}")))
         }
     }
 }

@@ -30,7 +30,7 @@ impl Failure {
         Self { may_boot, ..Self::new("deploy", &error.reason()) }
     }
 
-    /// A write that was left behind as it hung: what it was doing, and what the disk holds, nobody knows.
+    /// A run that hung, was stopped or met a fault in the agent: whether its disk was wiped after it is not known here.
     pub(super) fn left_behind(step: &'static str, cause: &str) -> Self {
         Self { may_boot: true, ..Self::new(step, cause) }
     }

@@ -20,9 +20,8 @@ use crate::store::{Change, StoreError};
 const GROUP: usize = 512;
 /// Changes a slow watcher may fall behind before it must read everything again.
 const WATCH_BACKLOG: usize = 16_384;
-/// Long reads at a time, beside those of single rows, of which each async thread has one. Each has a connection with a
-/// cache and a thread of its own, so a thousand agents that call at once would cost a gigabyte; a read takes
-/// microseconds, and more of them at a time than cores gain nothing.
+/// Reads of many rows at a time. Each has a connection with a cache and a thread of its own, so a thousand at once would
+/// cost a gigabyte. Rows found by their key are read beside them, at most one on each async thread.
 const READERS: usize = 8;
 
 /// What a write gives: its answer and the change to announce, if anything changed.
