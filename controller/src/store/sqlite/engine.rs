@@ -4,6 +4,7 @@
 //! into one transaction, so a thousand hosts that change at once share a flush. Each write stands on its own
 //! savepoint: one that fails is undone alone. Nobody is answered before the commit.
 
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -47,6 +48,8 @@ struct File {
     writer: Option<JoinHandle<()>>,
     readers: Mutex<Vec<Connection>>,
     turns: Semaphore,
+    /// Most connections kept for the next reads: one for each that may read at a time.
+    kept: usize,
     path: PathBuf,
     // Last, so that the directory is free only when the writer has ended.
     _dir: DataDir,
@@ -89,7 +92,8 @@ impl Engine {
             .map_err(|e| StoreError::backend("start its writer thread", e))?;
         let readers = Mutex::new(Vec::new());
         let turns = Semaphore::new(READERS);
-        let file = File { jobs: Some(jobs), writer: Some(writer), readers, turns, path, _dir: dir };
+        let kept = READERS + std::thread::available_parallelism().map_or(1, NonZero::get);
+        let file = File { jobs: Some(jobs), writer: Some(writer), readers, turns, kept, path, _dir: dir };
         Ok(Self { place: Place::File(file), changes })
     }
 
@@ -175,7 +179,7 @@ impl File {
 
     fn give_back(&self, reader: Connection) {
         let mut idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < READERS {
+        if idle.len() < self.kept {
             idle.push(reader);
         }
     }
